@@ -130,7 +130,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
 	}
 	c.watched = watched(e, onTracker(tracker))
-	var sum cpSummary
+	sum := cpSummary{DryRun: c.dry()}
 	failed, err := c.all(e, sources, dest, named, tracker, &sum)
 	all := errors.Join(failed, err)
 	err = errors.Join(err, named.end(e, &sum, tracker, all))
@@ -244,7 +244,8 @@ func (c *cpCmd) check() error {
 type cpSummary struct {
 	job.Summary
 	mountsSkipped
-	RPCs uint64 `json:"rpcs"`
+	RPCs   uint64 `json:"rpcs"`
+	DryRun bool   `json:"dry_run,omitempty"` // nothing was changed: the numbers say what would be
 }
 
 func (s *cpSummary) add(o *job.Summary) {
@@ -346,7 +347,7 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 	r.kept, r.at = nil, at
 	r.sum.add(&s)
 	long := !place.IsURL(r.to.Text) || s.Dirs > 0 || s.Seconds > askAfter.Seconds()
-	r.lasted = r.lasted || err == nil && long && (isDir || named == nil) // named is closed by then
+	r.lasted = r.lasted || err == nil && !r.dry() && long && (isDir || named == nil) // named is closed by then
 	if err == nil {
 		err = sameStill(r.e.ctx, src, from, po, &r.sum.RPCs)
 	}

@@ -26,6 +26,7 @@ type destination struct {
 	broken error     // why such a link leads nowhere
 	linked bool      // DEST is a symbolic link to a directory
 	synced bool      // DEST becomes what SOURCE is, if it is a directory, too
+	purged bool      // and what SOURCE does not have is deleted
 	absent bool      // nothing has the name DEST
 	made   *job.Made // if several sources go into one directory
 	// taken maps names in DEST to the source of this command that got each.
@@ -55,7 +56,7 @@ func spotOf(f vfs.FS, r *vfs.Resolved) spot {
 // destine settles where copies to dst go, or refuses. A resumed job keeps the decision of its
 // first run, although the copy exists by now.
 func (c *cpCmd) destine(ctx context.Context, dst *place.Place, named *namedJob) (*destination, error) {
-	d := &destination{Place: dst, synced: c.sync != nil, taken: make(map[string]source)}
+	d := &destination{Place: dst, synced: c.sync != nil, purged: c.sync != nil && c.sync.Delete != nil, taken: make(map[string]source)}
 	isDir, err := d.look(ctx)
 	if err != nil {
 		return nil, err
@@ -322,20 +323,38 @@ func (d *destination) refuseItself(src *place.Place, isDir bool, to string) erro
 	if !isDir {
 		return refuseSameFile(src.Text, to, from)
 	}
+	inside, err := liesIn(to, from)
+	if inside {
+		err = refused(fmt.Errorf("copy %s to %s: %w", src.Text, to, job.ErrIntoItself))
+	}
+	if inside || err != nil || !d.purged || d.absent {
+		return err
+	}
+	if from, err = os.Stat(d.Text); err != nil {
+		return place.Reached(err)
+	}
+	if inside, err = liesIn(src.Text, from); inside {
+		err = refused(fmt.Errorf("%s lies in %s, and --delete would delete it there", src.Text, d.Text))
+	}
+	return err
+}
+
+// liesIn reports whether a path leads into a directory, or to a name in it.
+func liesIn(path string, dir os.FileInfo) (bool, error) {
 	// Symbolic links on the way may lead elsewhere.
-	at, err := filepath.Abs(to)
+	at, err := filepath.Abs(path)
 	if err == nil {
 		at, err = filepath.EvalSymlinks(filepath.Dir(at))
 	}
 	if err != nil {
-		return place.Reached(err)
+		return false, place.Reached(err)
 	}
 	for last := ""; at != last; last, at = at, filepath.Dir(at) {
-		if there, err := os.Stat(at); err == nil && os.SameFile(from, there) {
-			return refused(fmt.Errorf("copy %s to %s: %w", src.Text, to, job.ErrIntoItself))
+		if there, err := os.Stat(at); err == nil && os.SameFile(dir, there) {
+			return true, nil
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // refuseSameFile refuses to copy an object that is no directory onto itself, a link to its

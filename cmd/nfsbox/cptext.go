@@ -67,12 +67,19 @@ const changedDirs = "directory went on changing, and may have more now|directori
 // print writes the verdict: what was copied, skipped and verified, what was not copied as it
 // stood, what could not be preserved, and how many items have failed.
 func (s *cpSummary) print(w io.Writer, failed uint64) {
+	copied, deleted, set := "copied: ", "deleted", "of them given its mode or owner again|of them given their mode or owner again"
+	if s.Unchanged > 0 {
+		set = "of them given its mode, owner or time again|of them given their mode, owner or time again"
+	}
+	if s.DryRun {
+		copied, deleted, set = "would be copied: ", "would be deleted", "of them would get its mode, owner or time|of them would get their mode, owner or time"
+	}
 	verdict(w,
-		line{"copied: ", items(s.Files, s.Dirs, s.Symlinks, s.Hardlinks, s.Nodes)},
+		line{copied, items(s.Files, s.Dirs, s.Symlinks, s.Hardlinks, s.Nodes)},
 		line{"", text(
 			counted{s.Skipped, "skipped, as an earlier run had copied it|skipped, as an earlier run had copied them"},
-			counted{s.Unchanged, "unchanged"}, counted{s.Deleted, "deleted"},
-			counted{s.AttrsSet, "of them given its mode or owner again|of them given their mode or owner again"}, counted{s.Verified, "verified"},
+			counted{s.Unchanged, "unchanged"}, counted{s.Deleted, deleted},
+			counted{s.AttrsSet, set}, counted{s.Verified, "verified"},
 			counted{s.Vanished, "vanished meanwhile"}, counted{s.DirsGone, goneDirs}, counted{s.Changed, "changed each time it was copied|changed each time they were copied"},
 			counted{s.Grew, "grew, and is copied as it was at first|grew, and are copied as they were at first"},
 			counted{s.DirsChanged, changedDirs},
@@ -89,6 +96,9 @@ func (s *cpSummary) print(w io.Writer, failed uint64) {
 
 // goOn says how to resume a job that was broken off, or that has left directories unfinished.
 func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
+	if c.dry() || errors.Is(err, job.ErrEmpty) || errors.Is(err, job.ErrTooMany) {
+		return // the same command would come to the same
+	}
 	broken := interrupted(e) || errors.Is(err, job.ErrSilent) || errors.Is(err, job.ErrFull) || errors.Is(err, job.ErrGone)
 	incomplete := sum.NoSpace > 0 || sum.DirsClosed > 0
 	if err == nil || !broken && (!incomplete || errors.Is(err, job.ErrIntoItself)) {

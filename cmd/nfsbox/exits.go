@@ -22,18 +22,22 @@ const (
 	whyOutput      = "the output cannot be written"
 )
 
+// done are the statuses of most commands, of which the first means what why says.
+func done(why string) []ending {
+	return []ending{
+		{exitOK, why}, {exitUsage, whyUsage}, {exitIncomplete, whyItems},
+		{exitUnreachable, whyUnreachable}, {exitInterrupted, whySignal},
+	}
+}
+
+// printed are those of commands that only print something.
+func printed(why string) []ending {
+	return []ending{{exitOK, why}, {exitUsage, whyUsage}, {exitIncomplete, whyOutput}}
+}
+
 // endings are the statuses of each command; those below bench have the same.
 // They are its EXIT STATUS in --help and in the manual.
 func endings() map[string][]ending {
-	done := func(why string) []ending {
-		return []ending{
-			{exitOK, why}, {exitUsage, whyUsage}, {exitIncomplete, whyItems},
-			{exitUnreachable, whyUnreachable}, {exitInterrupted, whySignal},
-		}
-	}
-	printed := func(why string) []ending {
-		return []ending{{exitOK, why}, {exitUsage, whyUsage}, {exitIncomplete, whyOutput}}
-	}
 	all := map[string][]ending{
 		"demo": {
 			{exitOK, "the copy is the same as the tree"}, {exitUsage, whyUsage},

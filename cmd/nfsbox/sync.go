@@ -14,6 +14,7 @@ type syncCmd struct {
 	Delete      bool    `help:"Delete what SOURCE does not have, when all is copied and nothing has failed."`
 	FromEmpty   bool    `name:"delete-from-empty" help:"With --delete: also where SOURCE is empty, or has no name that DEST has."`
 	MaxDelete   *uint64 `name:"max-delete" placeholder:"N" help:"With --delete: where more than N would be deleted, delete nothing."`
+	DryRun      bool    `name:"dry-run" short:"n" help:"Change nothing: say what would be copied, set and deleted."`
 	Verify      bool    `help:"Read every copied file back and compare it with what was read."`
 	Job         jobName `placeholder:"NAME" help:"Keep a record under this name; the same command, run again, goes on where it ended."`
 	Parallel    int     `help:"Files to copy at once; 0 takes what suits the destination."`
@@ -42,6 +43,10 @@ times: what a program has changed without a trace in size and time nothing else 
 control lists and extended attributes are compared as well; without it they are copied with what is copied.
 Names that are hard links of one object become so, and names that are not become objects of their own.
 
+With --dry-run nothing is changed, and no trial is made in DEST: what would be copied, set (a mode, an owner,
+a time) or deleted is named, a line each, and counted. Names that would become hard links of one object
+count as copies, and where DEST takes two names for one that does not show.
+
 Each directory is listed once on either side, and nothing is asked for a file that is the same: a million
 files of which none has changed cost what listing them costs. The exception is a symbolic link, which is
 read on both sides. A directory too large to be held is listed several times, within 64 MiB.
@@ -54,7 +59,8 @@ Where more than --max-delete N objects would be deleted, nothing is, and the num
 cases the exit status is 2. Before a name is deleted, it is looked up in SOURCE once more. A SOURCE that
 cannot be read any more ends the deletion. Symbolic links are deleted and not followed, and directories of
 other file systems that are mounted in what is deleted stay, and have failed. Temporaries of another copy
-into DEST are deleted, too. With --one-file-system, what DEST has in directories that are left empty stays.
+into DEST are deleted, too. A SOURCE that lies in DEST is refused.
+With --one-file-system, what DEST has in directories that are empty in SOURCE stays.
 
 A directory of DEST whose name is that of a file in SOURCE is replaced with --delete alone, as is a file by
 a directory; without it such items have failed. Where DEST takes two names of SOURCE for one, the one that it has stays, and the
@@ -70,11 +76,16 @@ system may not be mounted there.
 
   nfsbox sync nfs://filer/export/home /backup/home
   nfsbox sync --delete --max-delete 1000 nfs://filer/export/home /backup/home
+  nfsbox sync -n --delete nfs://filer/export/home /backup/home
   nfsbox sync --checksum nfs://old/export/home nfs://new/export/home`
 
 // Run is a copy with other rules: what is the same stays.
 func (c *syncCmd) Run(e *env) error {
-	how := &job.SyncOptions{Checksum: c.Checksum, ACLs: c.ACLs}
+	how := &job.SyncOptions{Checksum: c.Checksum, ACLs: c.ACLs, DryRun: c.DryRun}
+	if c.DryRun && c.Job != "" {
+		err := refused(errors.New("--dry-run keeps no record: leave --job out"))
+		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
+	}
 	if c.Delete {
 		how.Delete = &job.DeleteOptions{FromEmpty: c.FromEmpty, Max: c.MaxDelete, OneFileSystem: c.OneFileSystem}
 	} else if c.FromEmpty || c.MaxDelete != nil {
@@ -95,6 +106,9 @@ func (c *cpCmd) verb() string {
 	}
 	return "cp"
 }
+
+// dry reports whether nothing is to be changed.
+func (c *cpCmd) dry() bool { return c.sync != nil && c.sync.DryRun }
 
 // does is what the command does, as errors say it.
 func (c *cpCmd) does() string {

@@ -108,7 +108,7 @@ type failures struct{ progress.Renderer }
 func (failures) Progress(*progress.Snapshot) error { return nil }
 
 func (f failures) Event(now time.Time, e *progress.Event) error {
-	if e.Type == "note" || e.Type == "done" || e.Type == "deleted" {
+	if e.Type == "note" || e.Type == "done" || e.Type == "deleted" || e.Type == "would" {
 		return nil
 	}
 	return f.Renderer.Event(now, e)

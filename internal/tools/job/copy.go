@@ -201,6 +201,8 @@ func (j *copyJob) run(ctx context.Context) error {
 		return fmt.Errorf("the source is no directory: %w", vfs.ErrInval)
 	case j.srcAttr.Type != vfs.TypeDir:
 		return j.single(ctx)
+	case j.dry():
+		return j.rehearse(ctx)
 	}
 	visit := func(ctx context.Context, o walk.Options) error {
 		return delta.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, delta.Options{Walk: o, NoExtras: !j.deletes()}, j)
@@ -251,7 +253,7 @@ func (j *copyJob) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if o.Record != nil {
+	if o.Record != nil && !j.dry() {
 		if err := j.openRecord(ctx); err != nil {
 			return err
 		}

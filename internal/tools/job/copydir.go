@@ -253,7 +253,7 @@ func (j *copyJob) oldDir(ctx context.Context, parent *dirState, name string, o o
 		return nil, errLater
 	}
 	if o.attr.Type != vfs.TypeDir {
-		return nil, fmt.Errorf("a %v has the directory's name in the destination, and is not replaced; move or remove it: %w", o.attr.Type, vfs.ErrNotDir)
+		return nil, inTheDirsWay(o.attr.Type)
 	}
 	state := &dirState{handle: o.handle, attr: o.attr, key: j.dirKey(parent, name), made: new(Made)}
 	state.listed = sync.OnceValue(func() bool { return j.t.Listed(ctx, j.o.Dest.FS, o.handle, &o.attr) })
@@ -261,6 +261,11 @@ func (j *copyJob) oldDir(ctx context.Context, parent *dirState, name string, o o
 		return state, j.sweep(ctx, state.handle) // touch opens it, if need be
 	}
 	return state, j.reopen(ctx, state)
+}
+
+// inTheDirsWay says that what is no directory has the name of one.
+func inTheDirsWay(t vfs.Type) error {
+	return fmt.Errorf("a %v has the directory's name in the destination, and is not replaced; move or remove it: %w", t, vfs.ErrNotDir)
 }
 
 // dirKey is the key of a directory in the record, if there is one.

@@ -28,8 +28,8 @@ type DeleteOptions struct {
 	// Max, if not nil, is how many objects may be deleted, directories and all that is below them
 	// counted. If there are more, none is.
 	Max *uint64
-	// OneFileSystem says that the source shows directories of other file systems as empty. What the
-	// destination has in those stays.
+	// OneFileSystem says that the source shows directories as empty if something is mounted on them.
+	// What the destination has in directories that are empty stays.
 	OneFileSystem bool
 }
 
@@ -38,6 +38,9 @@ var (
 	ErrEmpty = errors.New("nothing was copied or deleted")
 	// ErrTooMany says that more would have to be deleted than DeleteOptions.Max.
 	ErrTooMany = errors.New("more would be deleted than may be")
+
+	// ErrHoldsSource says that the source lies in what would be deleted.
+	ErrHoldsSource = errors.New("it is the source, which lies in the destination, and it is not deleted")
 
 	// errLater says that an object of the destination must be deleted before the source's is copied.
 	errLater = errors.New("something of another type has the name")
@@ -76,7 +79,7 @@ func (j *copyJob) refuseEmpty(ctx context.Context) error {
 		return fmt.Errorf("list the source: %w", err)
 	}
 	if len(has) == 0 {
-		return fmt.Errorf("the source is empty, and the destination is not, %w: is something not mounted? "+
+		return fmt.Errorf("the source is empty, and the destination is not: %w. Is something not mounted? "+
 			"--delete-from-empty deletes all that the destination has", ErrEmpty)
 	}
 	errs := make([]error, len(names))
@@ -93,7 +96,7 @@ func (j *copyJob) refuseEmpty(ctx context.Context) error {
 			return fmt.Errorf("look up in the source: %w", err)
 		}
 	}
-	return fmt.Errorf("the source has none of %d names that the destination has, such as %q, %w: is it another directory? "+
+	return fmt.Errorf("the source has none of %d names that the destination has, such as %q: %w. Is it another directory? "+
 		"--delete-from-empty deletes what the source lacks all the same", len(names), names[0], ErrEmpty)
 }
 
@@ -163,6 +166,13 @@ func (j *copyJob) deleteExtras(ctx context.Context) error {
 			return fmt.Errorf("%w: %d objects, and --max-delete allows %d. Nothing was deleted", ErrTooMany, n, *max)
 		}
 	}
+	if j.dry() {
+		_, err := j.survey(ctx, func(path string) {
+			j.deleted.Add(1)
+			j.would(wouldDelete, path)
+		})
+		return err
+	}
 	watched, end := j.watch(ctx, func() int { return remove.DefaultParallel })
 	if err := end(j.deleteNow(watched)); err != nil || j.conflicts.Load() == 0 {
 		return err
@@ -183,6 +193,12 @@ func (j *copyJob) deleteNow(ctx context.Context) error {
 				return false, fmt.Errorf("%w: it goes on growing, and --max-delete allows %d", ErrTooMany, *max)
 			}
 			return true, nil
+		},
+		Enter: func(path string, a *vfs.Attr) error {
+			if j.mayBeSource(ctx, a) {
+				return fmt.Errorf("%s: %w", path, ErrHoldsSource)
+			}
+			return nil
 		},
 		Removed: func(path string, _ vfs.Type) {
 			j.deleted.Add(1)
@@ -247,6 +263,7 @@ type deletedIn struct {
 	handle vfs.Handle
 	attr   vfs.Attr
 
+	some    atomic.Bool // the source's directory is not empty
 	opening sync.Once
 	touched atomic.Bool
 	opened  atomic.Bool
@@ -279,6 +296,7 @@ func (v *deletion) join(ctx context.Context) error {
 }
 
 func (v *deletion) descend(child *delta.Dir) bool {
+	child.Parent.Data.(*deletedIn).some.Store(true)
 	s := v.seen[0].find(child.Dir)
 	return s == nil || s.condemned
 }
@@ -306,8 +324,6 @@ func (v *deletion) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (v
 		return s.handle, walk.ErrSkipDir
 	case s.attr.Type != vfs.TypeDir:
 		return s.handle, v.instead(ctx, d.Parent, there)
-	case v.o.Sync.Delete.OneFileSystem && d.Attr.FSID != v.srcAttr.FSID:
-		return s.handle, walk.ErrSkipDir
 	}
 	d.Data = s
 	return s.handle, nil
@@ -323,6 +339,7 @@ func (v *deletion) instead(ctx context.Context, up *delta.Dir, there *vfs.Entry)
 
 // Entry deletes a directory that has the name of something else.
 func (v *deletion) Entry(_ context.Context, d *delta.Dir, _, there *vfs.Entry) error {
+	d.Data.(*deletedIn).some.Store(true)
 	if there == nil || there.Attr.Type != vfs.TypeDir {
 		return nil
 	}
@@ -330,7 +347,12 @@ func (v *deletion) Entry(_ context.Context, d *delta.Dir, _, there *vfs.Entry) e
 }
 
 // Extra deletes what the source does not have.
-func (v *deletion) Extra(_ context.Context, d *delta.Dir, e *vfs.Entry) error { return v.condemn(d, e) }
+func (v *deletion) Extra(_ context.Context, d *delta.Dir, e *vfs.Entry) error {
+	if v.o.Sync.Delete.OneFileSystem && !d.Data.(*deletedIn).some.Load() {
+		return nil // something may be mounted there
+	}
+	return v.condemn(d, e)
+}
 
 // Fault ends the deletion, unless something has vanished.
 func (v *deletion) Fault(ctx context.Context, d *delta.Dir, name string, err error) error {

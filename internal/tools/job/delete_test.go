@@ -387,3 +387,96 @@ func TestSyncDeleteLinks(t *testing.T) {
 	}
 	alikeTrees(t, src, dst)
 }
+
+// changing are the operations that change a file system.
+var changing = []string{"create", "setattr", "write", "remove", "rename", "link", "commit", "truncate", "setacl", "setxattr", "removexattr"}
+
+// TestSyncDryRun: a rehearsal changes nothing, and says what a sync then does.
+func TestSyncDryRun(t *testing.T) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
+		g := &gardener{rnd: rand.New(rand.NewPCG(seed, 5))}
+		var to ops
+		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{Fault: to.fault})
+		how := SyncOptions{Delete: &DeleteOptions{FromEmpty: true}, Checksum: seed%5 == 0, ACLs: seed%7 == 0}
+		for range 40 {
+			g.plant(src)
+		}
+		synced(t, src, dst, how)
+		for range 20 {
+			g.plant(src)
+			g.change(src)
+			g.plant(dst)
+			g.change(dst)
+		}
+		was := dst.list(dst.root)
+		to.take()
+		how.DryRun = true
+		would, v := synced(t, src, dst, how)
+		n := to.take()
+		for _, op := range changing {
+			if n[op] > 0 {
+				t.Errorf("seed %d: %d calls of %s", seed, n[op], op)
+			}
+		}
+		if d := diff(was, dst.list(dst.root)); d != "" {
+			t.Errorf("seed %d: %s", seed, d)
+		}
+		told := make(map[string]uint64)
+		for _, e := range v.list {
+			told[e.Type+" "+e.Kind]++
+		}
+		if all := would.Files + would.Dirs + would.Symlinks + would.Nodes; told["would copy"] != all || told["would delete"] != would.Deleted || told["would set"] != would.AttrsSet {
+			t.Errorf("seed %d: told is %v, counted %+v", seed, told, would)
+		}
+		how.DryRun = false
+		if did, _ := synced(t, src, dst, how); did.Deleted != would.Deleted || did.Files > would.Files || did.Symlinks > would.Symlinks || did.Nodes > would.Nodes {
+			t.Errorf("seed %d: it would do\n%+v, and has done\n%+v", seed, would, did)
+		}
+		how.DryRun = true
+		if again, v := synced(t, src, dst, how); again.Files+again.Dirs+again.Symlinks+again.AttrsSet+again.Deleted > 0 {
+			t.Errorf("seed %d: nothing is to be done, and it says\n%v", seed, v)
+		}
+	}
+}
+
+// TestSyncDeleteSourceInside: a source that lies in the destination is not deleted as what the source
+// lacks.
+func TestSyncDeleteSourceInside(t *testing.T) {
+	dst := mem(t, memfs.Options{})
+	dst.file("old/in/a", 0o644, []byte("a"))
+	dst.file("old/in/d/b", 0o644, []byte("b"))
+	src := &tree{t, dst.fs, dst.at("old/in")}
+	was := src.list(src.root)
+	o, v := options(t, src, dst, "")
+	o.Sync = &SyncOptions{Delete: &DeleteOptions{FromEmpty: true}}
+	sum, err := Copy(t.Context(), o)
+	if !errors.Is(err, ErrHoldsSource) || sum.ExitCode(err) != ExitIncomplete {
+		t.Errorf("%v, %+v\n%v", err, sum, v)
+	}
+	if d := diff(was, src.list(src.root)); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestSyncDeleteMountPoints: with OneFileSystem, what the destination has in a directory that is empty in
+// the source stays: something may be mounted there, which is not shown.
+func TestSyncDeleteMountPoints(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	src.file("a/f", 0o644, nil)
+	src.dir("mnt")
+	dst.file("a/old", 0o644, nil)
+	dst.file("mnt/precious", 0o644, nil)
+	sum, _ := synced(t, src, dst, SyncOptions{Delete: &DeleteOptions{OneFileSystem: true}})
+	if sum.Deleted != 1 {
+		t.Errorf("%+v", sum)
+	}
+	dst.at("mnt/precious")
+	if sum, _ := synced(t, src, dst, SyncOptions{Delete: new(DeleteOptions)}); sum.Deleted != 1 {
+		t.Errorf("%+v", sum)
+	}
+	alikeTrees(t, src, dst)
+}

@@ -191,6 +191,9 @@ func (j *copyJob) refuseIntoItself(ctx context.Context, d *walk.Dir) error {
 // refuseIf makes a name in dst, a directory of the destination, and refuses if
 // the source shows it in its directory src.
 func (j *copyJob) refuseIf(ctx context.Context, dst, src vfs.Handle) error {
+	if j.dry() {
+		return nil // no name is made, nor anything else
+	}
 	return j.keepMtime(ctx, dst, func() error {
 		shown, err := transfer.Probe(ctx, transfer.Target{FS: j.o.Dest.FS, Dir: dst}, j.o.Source.FS, src, &j.t)
 		if err == nil && shown {

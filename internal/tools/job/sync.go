@@ -23,12 +23,18 @@ type SyncOptions struct {
 	// Delete, if not nil, has deleted what the source does not have, when all is copied. Then also
 	// a directory gives way to what is none, and the reverse.
 	Delete *DeleteOptions
+	// DryRun has nothing changed: what would be is told by events of type "would". The record is not
+	// used. The Summary counts what would be done.
+	DryRun bool
 }
 
 // A sync joins directories that the destination has with those of the source (package delta). What is
 // the same by what both listings say is passed over: nothing is asked for it. Before a name is made
 // that the listing of the destination does not have, it is looked up: the destination may take it for
 // another one, which was passed over.
+
+// errDirInTheWay says that a directory has the name of what is none.
+var errDirInTheWay = fmt.Errorf("a directory has the name in the destination, and is not replaced; move or remove it: %w", vfs.ErrIsDir)
 
 // beforeMade makes ready to make name in a directory. there is what the directory has listed under it.
 func (j *copyJob) beforeMade(ctx context.Context, s *dirState, name string, there *vfs.Entry) error {
@@ -39,7 +45,7 @@ func (j *copyJob) beforeMade(ctx context.Context, s *dirState, name string, ther
 		if j.mayDelete() {
 			return errLater
 		}
-		return fmt.Errorf("a directory has the name in the destination, and is not replaced; move or remove it: %w", vfs.ErrIsDir)
+		return errDirInTheWay
 	}
 	j.touch(ctx, s)
 	if there == nil {
@@ -77,29 +83,35 @@ func (j *copyJob) unchanged(ctx context.Context, s *dirState, src *transfer.Sour
 	if copied, err = j.known(ctx, dst.Dir, dst.Name, there); err != nil {
 		return object{}, false, err
 	}
-	a, b := &src.Attr, &copied.attr
-	timely := j.sameTime(a.Mtime, b.Mtime)
-	switch {
-	case a.Type != b.Type, j.kept.another(a, b), b.Nlink > 1 && a.Nlink < 2 && a.Type != vfs.TypeReg:
-		return object{}, false, nil
-	case a.Type == vfs.TypeReg:
-		same, err = a.Size == b.Size && (timely || j.o.Sync.Checksum), nil
-		if same && j.o.Sync.Checksum {
-			same, err = j.sameContents(ctx, src, &copied)
-		}
-	case a.Type == vfs.TypeSymlink:
-		same, err = j.sameTarget(ctx, src, &copied)
-	default:
-		same = a.Rdev == b.Rdev || a.Type != vfs.TypeBlock && a.Type != vfs.TypeChar
-	}
+	same, timely, err := j.alikeThere(ctx, src, &copied)
 	if !same || err != nil {
 		return object{}, false, err
 	}
 	if _, err := j.setAgain(ctx, s.path(src.Name), src, &copied, !timely); err != nil {
 		return object{}, false, err
 	}
-	j.needsNothing(a)
+	j.needsNothing(&src.Attr)
 	return copied, true, nil
+}
+
+// alikeThere reports whether the destination has the object, but for attributes that can be set again,
+// and whether it has its time.
+func (j *copyJob) alikeThere(ctx context.Context, src *transfer.Source, there *object) (same, timely bool, err error) {
+	a, b := &src.Attr, &there.attr
+	timely = j.sameTime(a.Mtime, b.Mtime)
+	switch {
+	case a.Type != b.Type, j.kept.another(a, b), b.Nlink > 1 && a.Nlink < 2 && a.Type != vfs.TypeReg:
+	case a.Type == vfs.TypeReg:
+		same = a.Size == b.Size && (timely || j.o.Sync.Checksum)
+		if same && j.o.Sync.Checksum {
+			same, err = j.sameContents(ctx, src, there)
+		}
+	case a.Type == vfs.TypeSymlink:
+		same, err = j.sameTarget(ctx, src, there)
+	default:
+		same = a.Rdev == b.Rdev || a.Type != vfs.TypeBlock && a.Type != vfs.TypeChar
+	}
+	return same && err == nil, timely, err
 }
 
 // sameTime reports whether two times are the same, as far as both sides keep them.

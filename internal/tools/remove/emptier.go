@@ -85,6 +85,11 @@ func (v *emptier) path(d *walk.Dir, name string) string {
 // Enter refuses a directory that is not the one that was listed, or of another file system.
 func (v *emptier) Enter(_ context.Context, d *walk.Dir) error {
 	var err error
+	if v.o.Enter != nil {
+		if err := v.o.Enter(v.path(d, ""), &d.Attr); err != nil {
+			return v.end(err)
+		}
+	}
 	if _, other := d.Replaced(); other {
 		err = ErrReplaced
 	} else if w := v.target.Within; w != nil && d.Attr.FSID != *w {

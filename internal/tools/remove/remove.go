@@ -35,7 +35,7 @@ var (
 	ErrReplaced = errors.New("another directory took its name meanwhile")
 )
 
-// Options say how to remove. Its functions may be called concurrently, and must not be nil.
+// Options say how to remove. Its functions may be called concurrently, and must not be nil, but for Enter.
 type Options struct {
 	Parallel int  // objects at once; 0: DefaultParallel
 	Open     bool // a directory that can be listed gets its owner's other rights, if its mode lacks them
@@ -44,6 +44,9 @@ type Options struct {
 	// all below it is gone. What may not be removed stays, and so do the directories above it.
 	// An error ends the work.
 	Ask func(path string, t vfs.Type) (bool, error)
+	// Enter, if not nil, is called for each directory before anything in it is removed. An error ends
+	// the work.
+	Enter func(path string, a *vfs.Attr) error
 	// Removed is called for each object that was removed.
 	Removed func(path string, t vfs.Type)
 	// Failed is called for each object that could not be removed, and for each directory that

@@ -1,0 +1,225 @@
+package job
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nfsbox/nfsbox/internal/tools/delta"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/transfer"
+	"github.com/nfsbox/nfsbox/internal/tools/walk"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// A sync with SyncOptions.DryRun is rehearsed: both trees are listed and compared as by a sync, and no
+// call is made that changes anything. What cannot be known without one is left out: whether names are
+// folded, which attributes are refused, and that names of one object would be linked. These count as
+// copies.
+
+// eventWould is the type of events that say what a sync would do.
+const eventWould = "would"
+
+// Kinds of those events.
+const (
+	wouldCopy   = "copy"   // it is not there, or another
+	wouldSet    = "set"    // it is there, with other attributes
+	wouldDelete = "delete" // the source does not have it
+)
+
+// rehearsal is the visitor of a sync that changes nothing.
+type rehearsal struct{ *copyJob }
+
+// dry reports whether nothing may be changed.
+func (j *copyJob) dry() bool { return j.o.Sync != nil && j.o.Sync.DryRun }
+
+// would tells of something that would be done.
+func (j *copyJob) would(kind, path string) {
+	j.progress.Report(progress.Event{Type: eventWould, Kind: kind, Path: path})
+}
+
+// rehearse says what a sync would do.
+func (j *copyJob) rehearse(ctx context.Context) error {
+	if j.target = j.o.Dest.Handle; j.o.Name != "" {
+		there, ok, err := lookup(ctx, j.o.Dest.FS, j.o.Dest.Handle, j.o.Name)
+		if err != nil {
+			return fmt.Errorf("look at the destination: %w", err)
+		}
+		if j.target = there.handle; ok && there.attr.Type != vfs.TypeDir {
+			return fmt.Errorf("the destination is no directory: %w", vfs.ErrInval)
+		}
+	}
+	watched, end := j.watch(ctx, func() int { return len(j.slots) })
+	o := delta.Options{Walk: walk.Options{Listed: j.closeTotals}, NoExtras: !j.deletes()}
+	err := delta.Tree(watched, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, o, &rehearsal{j})
+	j.flying.Wait()
+	if err = end(err); err != nil {
+		return err
+	}
+	return j.deleteExtras(ctx)
+}
+
+// Enter compares a directory with that of the destination. d.Data is the latter's handle; zero: it would
+// be made.
+func (v *rehearsal) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (right vfs.Handle, err error) {
+	v.found(&d.Attr)
+	d.Data = vfs.Handle{}
+	switch {
+	case d.Parent == nil && !v.target.IsZero():
+		var a vfs.Attr
+		if a, err = v.o.Dest.FS.GetAttr(ctx, v.target, vfs.MaskV3); err != nil {
+			return right, err
+		}
+		there = &vfs.Entry{Handle: v.target, Attr: a}
+	case there == nil:
+		v.copyOf(d.Path(""), &d.Attr)
+		return right, nil
+	}
+	o := object{handle: there.Handle, attr: there.Attr}
+	if d.Parent != nil {
+		o, err = v.known(ctx, d.Parent.Data.(vfs.Handle), d.Name, there)
+	}
+	switch {
+	case err == nil && o.attr.Type == vfs.TypeDir:
+		d.Data = o.handle
+		src := transfer.Source{FS: v.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
+		err = v.compared(ctx, d.Path(""), &src, &o, v.sameTime(d.Attr.Mtime, o.attr.Mtime))
+	case err == nil && v.deletes():
+		v.toDelete.Add(1)
+		v.copyOf(d.Path(""), &d.Attr)
+	case err == nil:
+		err = inTheDirsWay(o.attr.Type)
+	}
+	if err != nil {
+		v.fail(ctx, d.Path(""), err)
+		if ctx.Err() != nil {
+			return right, ctx.Err()
+		}
+		return right, walk.ErrSkipDir
+	}
+	return d.Data.(vfs.Handle), nil
+}
+
+// Entry compares an object with what the destination has, in the background.
+func (v *rehearsal) Entry(ctx context.Context, d *delta.Dir, e, there *vfs.Entry) error {
+	return v.begin(ctx, d.Dir, e, func(name string, own *vfs.Entry) error {
+		v.start()
+		src := transfer.Source{FS: v.o.Source.FS, Handle: own.Handle, Attr: own.Attr, Dir: d.Handle, Name: name}
+		if err := v.object(ctx, d, name, &src, there); err != nil {
+			v.failAt(ctx, d.Path(name), err, listed{d.Handle, name, own.Handle, own.Attr.Nlink})
+			return ctx.Err()
+		}
+		v.done()
+		return nil
+	})
+}
+
+func (v *rehearsal) object(ctx context.Context, d *delta.Dir, name string, src *transfer.Source, there *vfs.Entry) error {
+	if there == nil {
+		v.copyOf(d.Path(name), &src.Attr)
+		return nil
+	}
+	o, err := v.known(ctx, d.Data.(vfs.Handle), name, there)
+	if err != nil {
+		return err
+	}
+	if o.attr.Type == vfs.TypeDir {
+		if !v.deletes() {
+			return errDirInTheWay
+		}
+		v.toDelete.Add(1)
+	}
+	same, timely, err := v.alikeThere(ctx, src, &o)
+	switch {
+	case err != nil:
+		return err
+	case same:
+		return v.compared(ctx, d.Path(name), src, &o, timely)
+	}
+	v.copyOf(d.Path(name), &src.Attr)
+	return nil
+}
+
+// copyOf tells of an object that would be copied, and counts it.
+func (v *rehearsal) copyOf(path string, a *vfs.Attr) {
+	switch a.Type {
+	case vfs.TypeDir:
+		v.progress.Add(progress.Dirs, 1)
+	case vfs.TypeReg:
+		v.progress.Add(progress.Files, 1)
+		v.progress.Add(progress.Bytes, a.Size)
+	case vfs.TypeSymlink:
+		v.progress.Add(progress.Symlinks, 1)
+	default:
+		v.progress.Add(progress.Nodes, 1)
+	}
+	v.would(wouldCopy, path)
+}
+
+// compared counts an object that the destination has, and tells of it if it has other attributes.
+func (v *rehearsal) compared(ctx context.Context, path string, src *transfer.Source, there *object, timely bool) error {
+	differs, err := v.differs(ctx, src, there)
+	if err != nil {
+		return err
+	}
+	v.needsNothing(&src.Attr)
+	if differs || !timely {
+		v.attrsSet.Add(1)
+		v.would(wouldSet, path)
+	}
+	return nil
+}
+
+// differs reports whether owner, mode, lists or extended attributes would be set.
+func (v *rehearsal) differs(ctx context.Context, src *transfer.Source, there *object) (bool, error) {
+	a, b := &src.Attr, &there.attr
+	if v.o.Owner && (a.UID != b.UID || a.GID != b.GID) {
+		return true, nil
+	}
+	if a.Type == vfs.TypeSymlink {
+		return false, nil
+	}
+	if v.o.Sync.ACLs {
+		dst := transfer.Source{FS: v.o.Dest.FS, Handle: there.handle, Attr: there.attr}
+		_, _, same, err := v.t.CompareLists(ctx, src, &dst)
+		if err != nil || !same {
+			return true, err
+		}
+		if a.Type == vfs.TypeReg || a.Type == vfs.TypeDir {
+			names, err := transfer.DifferingXattrs(ctx, src, &dst)
+			if err != nil || len(names) > 0 {
+				return true, err
+			}
+		}
+	}
+	if a.Mode&0o7777 == b.Mode&0o7777 {
+		return false, nil
+	}
+	lists, err := v.t.Lists(ctx, src, a)
+	return lists.Mode != b.Mode&0o7777, err
+}
+
+// Extra notes what the source does not have.
+func (v *rehearsal) Extra(context.Context, *delta.Dir, *vfs.Entry) error {
+	v.toDelete.Add(1)
+	return nil
+}
+
+// Fault reports what the walk could not read.
+func (v *rehearsal) Fault(ctx context.Context, d *delta.Dir, name string, err error) error {
+	v.fault(ctx, d.Dir, name, err)
+	return ctx.Err()
+}
+
+// FaultRight reports what could not be read of the destination's directory.
+func (v *rehearsal) FaultRight(ctx context.Context, d *delta.Dir, name string, err error) error {
+	v.failMore(ctx, d.Path(name), fmt.Errorf("list the destination: %w", err))
+	return ctx.Err()
+}
+
+// Leave does nothing but forget.
+func (v *rehearsal) Leave(ctx context.Context, d *delta.Dir, _ error) error {
+	if h := d.Data.(vfs.Handle); !h.IsZero() && h != v.target {
+		forget(v.o.Dest.FS, h)
+	}
+	return ctx.Err()
+}
