@@ -30,9 +30,10 @@ type cpCmd struct {
 
 	sync *job.SyncOptions // of the command sync; nil: cp
 
-	madeDest bool // the copy becomes DEST, a directory that did not exist
-	recorded bool // each directory that is copied has a record
-	marked   bool // the temporaries that the last file has left are known by the next run
+	madeDest  bool // the copy becomes DEST, a directory that did not exist
+	stateless bool // no record can be kept
+	recorded  bool // each directory that is copied has a record
+	marked    bool // the temporaries that the last file has left are known by the next run
 }
 
 func (*cpCmd) Help() string { return cpHelp }

@@ -116,6 +116,13 @@ func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 	switch {
 	case c.Job != "" || c.recorded:
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: %s\n", commandLine(e.name, resuming(e.args)))
+	case c.stateless:
+		args := e.args
+		if len(c.Places) == 2 {
+			args = c.again(args)
+		}
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: what has been copied is whole and stays, without a record to go on from, for which there is no place; "+
+			"with XDG_STATE_HOME set to a directory that can be written, this makes one, and copies all again, to the same place: %s\n", commandLine(e.name, args))
 	case len(c.Places) > 2: // --job takes one source
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: what has been copied is whole and stays, without a record to go on from; "+
 			"this copies all again, to the same place: %s\n", commandLine(e.name, e.args))

@@ -56,7 +56,7 @@ func openJob(ctx context.Context, name jobName) (*namedJob, error) {
 	}
 	dir, err := jobs.Open(ctx, all.Path(string(name)))
 	if err != nil {
-		return nil, fmt.Errorf("--job %s: %w", name, err)
+		return nil, fmt.Errorf("--job %s: %w", name, noPlace(err))
 	}
 	return &namedJob{Dir: dir, name: name}, nil
 }
@@ -74,9 +74,21 @@ func stateDir() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: %s", err, otherState)
 	}
 	return filepath.Join(home, ".local", "state"), nil
+}
+
+// otherState is the way out where no record can be kept.
+const otherState = "set XDG_STATE_HOME to a directory that can be written, and records are kept there"
+
+// noPlace is err, with the way out if the state directory cannot be written.
+func noPlace(err error) error {
+	switch s, _ := vfs.StatusOf(err); s {
+	case vfs.ErrAccess, vfs.ErrPerm, vfs.ErrROFS, vfs.ErrNotDir, vfs.ErrNoEnt, vfs.ErrNoSpace:
+		return fmt.Errorf("%w: %s", err, otherState)
+	}
+	return err
 }
 
 // remembered returns how the job's first run has understood DEST; known is false if this is the

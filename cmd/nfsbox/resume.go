@@ -44,7 +44,12 @@ func (r *cpRun) open(source, dest string, make bool) error {
 	return nil
 }
 
+// noRecord notes, once, that no record can be kept.
 func (r *cpRun) noRecord(err error) {
+	if r.stateless {
+		return
+	}
+	r.stateless, err = true, noPlace(err)
 	r.tracker.Report(progress.Event{Type: "note", Message: "no record is kept, so that an interrupted copy cannot go on: " + err.Error()})
 }
 
@@ -64,7 +69,7 @@ func (r *cpRun) leave(u *unfinished, goes bool, with error) error {
 // keepRecord opens the record of a source that is a directory with these attributes, and says
 // whether the copy goes on.
 func (r *cpRun) keepRecord(source string, attr *vfs.Attr) error {
-	if !r.keeps() || r.busy || len(r.records) >= maxKept {
+	if !r.keeps() || r.busy || r.stateless || len(r.records) >= maxKept {
 		return nil
 	}
 	if r.kept == nil {

@@ -188,6 +188,9 @@ func TestInterruptedWithoutRecord(t *testing.T) {
 		t.Fatalf("exit status %d, and it does not say how to go on\n%s", status, r.err)
 	}
 	b.no(os.Remove(b.path(".state")))
+	if !strings.Contains(r.err.String(), "XDG_STATE_HOME") || strings.Count(r.err.String(), "no record is kept") != 1 {
+		t.Errorf("the way out is not said, or not once:\n%s", r.err)
+	}
 	sh := b.command()
 	sh.Path, sh.Args = "/bin/sh", []string{"sh", "-c", line}
 	if again := b.finish(sh); again.status != 0 {

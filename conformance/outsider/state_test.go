@@ -57,6 +57,45 @@ func TestStateBound(t *testing.T) {
 	}
 }
 
+// TestNoStatePlace: where there is no home, or none that can be written, each command says so once, with the
+// way out, and that is one.
+func TestNoStatePlace(t *testing.T) {
+	root(t, "to be another user")
+	b := newBox(t)
+	b.write(b.path("src", "f"), "text")
+	b.no(os.Mkdir(b.path("open"), 0o777))
+	b.no(os.Chmod(b.path("open"), 0o777))
+	for _, x := range []struct {
+		status int
+		words  string // what is said once
+		out    string // the way out
+		args   []string
+	}{
+		{1, "no place for the state", "--state-dir", []string{"serve", "--check", b.path("src")}},
+		{4, "no place for the state", "--state-dir", []string{"ctl", "clients"}},
+		{0, "no record is kept", "XDG_STATE_HOME", []string{"cp", "-r", b.path("src"), b.path("open", "1")}},
+		{1, "--job", "XDG_STATE_HOME", []string{"cp", "-r", "--job", "j", b.path("src"), b.path("open", "2")}},
+	} {
+		for _, home := range []string{"", "/proc/1"} {
+			if home != "" && x.args[0] != "cp" {
+				continue
+			}
+			cmd := b.asNobody(x.args...)
+			cmd.Env = append(cmd.Env, "HOME="+home, "XDG_STATE_HOME=")
+			r := b.finish(cmd)
+			if r.status != x.status || strings.Count(r.stderr, x.words) != 1 || !strings.Contains(r.stderr, x.out) {
+				t.Errorf("HOME=%q %v: exit status %d, not %d, and %q once with %s:\n%s", home, x.args, r.status, x.status, x.words, x.out, r.stderr)
+			}
+			b.no(os.RemoveAll(b.path("open", "1")))
+		}
+	}
+	cmd := b.asNobody("cp", "-r", "--job", "j", b.path("src"), b.path("open", "3"))
+	cmd.Env = append(cmd.Env, "HOME=", "XDG_STATE_HOME="+b.path("open"))
+	if r := b.finish(cmd); r.status != 0 {
+		t.Errorf("with XDG_STATE_HOME: exit status %d\n%s", r.status, r.stderr)
+	}
+}
+
 // TestStateHeld: a second server on the same state says at once who has it and how long it
 // waits, on stderr though its log goes to a file, and ends then.
 func TestStateHeld(t *testing.T) {

@@ -25,7 +25,11 @@ func Check(c config.Config, w World) error {
 	}
 	d := &daemon{w: w, c: &c, log: slog.New(slog.DiscardHandler)}
 	table, err := tryExports(&c)
-	all := []error{d.privateOutside(&c), d.checkState(), err, checkNamed(&c, &w)}
+	private := d.privateOutside(&c)
+	if _, none := d.stateBase(); none != nil {
+		private = nil // checkState says it
+	}
+	all := []error{private, d.checkState(), err, checkNamed(&c, &w)}
 	if w.Log != nil {
 		d.log = ops.NewLogs(&c.Log, w.Log, time.Now).Logger()
 	}

@@ -18,7 +18,7 @@ func DefaultStateDir() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("no place for the state: name a state directory: %w", err)
+		return "", fmt.Errorf("no place for the state: %w: name a directory with --state-dir, or set XDG_STATE_HOME", err)
 	}
 	return filepath.Join(home, ".local", "state", "nfsbox"), nil
 }

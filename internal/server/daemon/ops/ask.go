@@ -42,7 +42,7 @@ func findControl(ctx context.Context, stateDir string) (string, error) {
 	if stateDir == "" {
 		var err error
 		if stateDir, err = config.DefaultStateDir(); err != nil {
-			return "", err
+			return "", fmt.Errorf("%w: %w", ErrNoServer, err)
 		}
 	}
 	if _, err := os.ReadDir(stateDir); err != nil { // a pattern that matches nothing would not say why
