@@ -208,7 +208,7 @@ func cat(ctx context.Context, w io.Writer, fsys vfs.FS, f vfs.File, r vfs.Resolv
 		if _, werr := w.Write(buf[:n]); errors.Is(werr, errPart) {
 			return werr
 		} else if werr != nil {
-			return fmt.Errorf("standard output: %w", werr)
+			return &outputError{werr}
 		}
 		off += uint64(n)
 		if err != nil || eof && off >= r.Attr.Size {

@@ -54,7 +54,7 @@ func (c *completeCmd) Run(e *env) error {
 				continue // it would be another one when it is typed, or a command of whoever made the name
 			}
 			if _, err := fmt.Fprintln(e.stdout, word); err != nil {
-				return fmt.Errorf("standard output: %w", err)
+				return &outputError{err}
 			}
 		}
 	case <-ctx.Done():

@@ -129,7 +129,7 @@ func (c *ctlCmd) status(e *env, out *output, a *ops.ControlAnswer) error {
 		s.Width, _ = e.size()
 	}
 	if _, err := fmt.Fprintln(out.w, strings.Join(top.Lines(a.Status, s), "\n")); err != nil {
-		return fmt.Errorf("standard output: %w", err)
+		return &outputError{err}
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (c *ctlCmd) table(out *output, a *ops.ControlAnswer) error {
 		line("dropped", c.Client)
 	}
 	if err := w.Flush(); err != nil {
-		return fmt.Errorf("standard output: %w", err)
+		return &outputError{err}
 	}
 	return nil
 }

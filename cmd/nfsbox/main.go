@@ -230,6 +230,9 @@ func run(e *env, args []string) int {
 	if *exited {
 		return exitOK // --help has printed everything
 	}
+	if broken, is := errors.AsType[*outputError](err); is {
+		return report(e, broken) // of --help
+	}
 	if set.err != nil {
 		err = set.err
 	}
@@ -321,8 +324,10 @@ func usageError(parser *kong.Kong, err error, source string) error {
 type versionCmd struct{}
 
 func (*versionCmd) Run(e *env) error {
-	_, err := fmt.Fprintf(e.stdout, "nfsbox %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+	if _, err := fmt.Fprintf(e.stdout, "nfsbox %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH); err != nil {
+		return &outputError{err}
+	}
+	return nil
 }
 
 func version() string {

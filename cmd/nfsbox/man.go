@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -48,7 +47,7 @@ func (c *manCmd) Run(e *env, k *kong.Context) error {
 func printPages(w io.Writer, pages []manual.Page) error {
 	for i := range pages {
 		if _, err := io.WriteString(w, pages[i].Text); err != nil {
-			return fmt.Errorf("standard output: %w", err)
+			return &outputError{err}
 		}
 	}
 	return nil
@@ -78,7 +77,7 @@ func (c *completionCmd) Run(e *env, k *kong.Context) error {
 	program := manual.Of(k.Model)
 	scripts := map[string]func(*manual.Command) string{"bash": manual.Bash, "zsh": manual.Zsh, "fish": manual.Fish, "powershell": manual.PowerShell}
 	if _, err := io.WriteString(e.stdout, scripts[c.Shell](&program)); err != nil {
-		return fmt.Errorf("standard output: %w", err)
+		return &outputError{err}
 	}
 	return nil
 }

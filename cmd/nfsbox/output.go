@@ -40,6 +40,12 @@ func newOutput(e *env, asJSON bool) *output {
 	return &output{w: bufio.NewWriter(e.stdout), json: asJSON, stderr: e.stderr, advice: e.aliasFor}
 }
 
+// outputError is the error of standard output. It ends a command, whatever argument it came with.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string { return "standard output: " + e.err.Error() }
+func (e *outputError) Unwrap() error { return e.err }
+
 // event prints v, an object with fields, as a line of JSON.
 func (o *output) event(kind string, v any) error {
 	o.mu.Lock()
@@ -57,7 +63,7 @@ func (o *output) line(kind string, v any) (err error) {
 		return err
 	}
 	if _, err = o.w.Write(o.scratch); err != nil {
-		return fmt.Errorf("standard output: %w", err)
+		return &outputError{err}
 	}
 	return nil
 }
@@ -66,7 +72,7 @@ func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err := o.w.Flush(); err != nil {
-		return fmt.Errorf("standard output: %w", err)
+		return &outputError{err}
 	}
 	return nil
 }
@@ -90,7 +96,7 @@ func (o *output) text(s string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, err := o.w.WriteString(s); err != nil {
-		return fmt.Errorf("standard output: %w", err)
+		return &outputError{err}
 	}
 	o.entries++
 	return nil
@@ -166,6 +172,9 @@ func (o *output) each(e *env, args iter.Seq2[string, error], do func(arg string)
 		if e.ctx.Err() != nil {
 			o.errors++
 			return err
+		}
+		if broken, is := errors.AsType[*outputError](err); is {
+			return broken
 		}
 		if !told(err) {
 			o.failed(arg, err)

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode"
 
@@ -32,6 +34,44 @@ func TestInterrupted(t *testing.T) {
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], `{"time":"2`) || !strings.Contains(lines[0], `"type":"first"`) ||
 		!strings.HasSuffix(lines[1], `"type":"summary","entries":1,"errors":1}`) || lines[2] != "" {
 		t.Errorf("%s", stdout)
+	}
+}
+
+// fullOutput is an output that has room for n bytes.
+type fullOutput struct{ n int }
+
+func (w *fullOutput) Write(b []byte) (int, error) {
+	if w.n -= len(b); w.n < 0 {
+		return 0, syscall.ENOSPC
+	}
+	return len(b), nil
+}
+
+// TestFullOutput: an output that cannot be written is one error, which blames no argument, and its status is that
+// of a command whose output cannot be written, also for help.
+func TestFullOutput(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 200 {
+		if err := os.WriteFile(filepath.Join(dir, strings.Repeat("n", 100)+strconv.Itoa(i)), make([]byte, 100), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "large")
+	if err := os.WriteFile(file, make([]byte, 3<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"--help", "ls --help", "version", "urls", "completion bash", "ls D", "ls -R D", "ls --json D D", "find D", "find --json D", "du -a D", "scan D", "cat F F", "stat D D"} {
+		args := strings.Fields(strings.NewReplacer("D", dir, "F", file).Replace(line))
+		for _, room := range []int{0, 5000} {
+			stderr := new(bytes.Buffer)
+			status := run(&env{ctx: t.Context(), stdout: &fullOutput{room}, stderr: stderr, rand: func([]byte) {}}, args)
+			if room > 0 && status == exitOK {
+				continue // it had room
+			}
+			if status != exitIncomplete || strings.Count(stderr.String(), "nfsbox: standard output: ") != 1 || strings.Count(stderr.String(), "no space") != 1 {
+				t.Errorf("%s, room for %d: status %d\n%s", line, room, status, stderr)
+			}
+		}
 	}
 }
 

@@ -122,8 +122,10 @@ func (e *env) printHelp(o kong.HelpOptions, ctx *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, foldHelp(unmarked(text.String()), e.helpColumns()))
-	return err
+	if _, err = io.WriteString(out, foldHelp(unmarked(text.String()), e.helpColumns())); err != nil {
+		return &outputError{err}
+	}
+	return nil
 }
 
 // laidOut is a text laid out as kong has help laid out.

@@ -80,7 +80,7 @@ func (c *topCmd) Run(e *env) error {
 	case errors.Is(err, top.ErrUnreachable):
 		return &exitError{status: exitUnreachable, err: err}
 	case err != nil:
-		return fmt.Errorf("standard output: %w", err)
+		return &outputError{err}
 	}
 	return nil
 }

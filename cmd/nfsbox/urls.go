@@ -31,7 +31,7 @@ func (c *urlsCmd) Run(e *env) error {
 		text = e.laidOut(text)
 	}
 	if _, err := io.WriteString(e.stdout, text); err != nil {
-		return fmt.Errorf("standard output: %w", err)
+		return &outputError{err}
 	}
 	return nil
 }
