@@ -257,7 +257,7 @@ func run(e *env, args []string) int {
 		e.stderr = raw                  // which gets a log
 		return statusOf(e, kctx.Run(e)) // a signal is how it ends
 	}
-	return report(e, kctx.Run(e))
+	return report(e, set.sourced(kctx.Run(e)))
 }
 
 // customary replaces arguments that people type by habit: help as a command, and --version.

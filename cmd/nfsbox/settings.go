@@ -48,8 +48,12 @@ func (r *resolver) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	if r.err = err; err != nil {
 		return nil, nil
 	}
-	value, from, ok := set.Flag(commandOf(node), flag.Name)
+	value, from, list, ok := set.Flag(commandOf(node), flag.Name)
 	if !ok {
+		return nil, nil
+	}
+	if list && !flag.IsSlice() {
+		r.err = fmt.Errorf("%s: --%s takes one value, and no list", from, flag.Name)
 		return nil, nil
 	}
 	r.from[flag.Name] = from
@@ -64,6 +68,16 @@ func (r *resolver) source(err error) string {
 		}
 	}
 	return ""
+}
+
+// sourced is an error of a command that has begun; where it refuses a flag, with where that was set.
+func (r *resolver) sourced(err error) error {
+	if exit, is := errors.AsType[*exitError](err); is && len(joined(err)) == 1 && exit.status == exitUsage && exit.err != nil {
+		if from := r.source(exit.err); from != "" {
+			return &exitError{exitUsage, fmt.Errorf("%w%s", exit.err, from)}
+		}
+	}
+	return err
 }
 
 // settable reports whether settings of the user are for this command. A server has a file of its

@@ -31,6 +31,7 @@ type Settings struct {
 type entry struct {
 	key, value string
 	line       int
+	list       bool // value is that of a list
 }
 
 // Read reads the file; "" is none. One that is not there, or in a directory that is closed, sets
@@ -46,6 +47,9 @@ func Read(file string, named bool, getenv func(string) string) (*Settings, error
 		return s, nil
 	}
 	text, err := read(file)
+	if err != nil && named {
+		return nil, fmt.Errorf("the file that NFSBOX_CONFIG names: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -139,16 +143,16 @@ func (s *Settings) set(key []string, v *unstable.Node, line int) error {
 		if err := checkAlias(name, text); err != nil {
 			return err
 		}
-		s.aliases = append(s.aliases, entry{name, text, line})
+		s.aliases = append(s.aliases, entry{key: name, value: text, line: line})
 	case len(key) >= 2 && key[0] == "flags":
 		command := strings.Join(key[1:len(key)-1], " ")
-		s.flags[command] = append(s.flags[command], entry{name, text, line})
+		s.flags[command] = append(s.flags[command], entry{name, text, line, v.Kind == unstable.Array})
 	case len(key) == 3 && key[0] == "server":
 		if err := checkArg(name, text); err != nil {
 			return err
 		}
 		host := strings.ToLower(key[1])
-		s.servers[host] = append(s.servers[host], entry{name, text, line})
+		s.servers[host] = append(s.servers[host], entry{key: name, value: text, line: line})
 	default:
 		return fmt.Errorf(`%s: no such key: there are [alias], [flags], [flags.COMMAND] and [server."HOST"]`, strings.Join(key, "."))
 	}

@@ -11,21 +11,22 @@ import (
 )
 
 // Flag is the value that is set for a flag of a command ("cp", "bench compare"), and where it
-// stands: the name of a variable, or file and line. ok is false if there is none.
-func (s *Settings) Flag(command, flag string) (value, from string, ok bool) {
+// stands: the name of a variable, or file and line. ok is false if there is none. list says that the
+// file has a list.
+func (s *Settings) Flag(command, flag string) (value, from string, list, ok bool) {
 	for _, name := range []string{Variable(command, flag), Variable("", flag)} {
 		if v := s.getenv(name); v != "" {
-			return v, name, true
+			return v, name, false, true
 		}
 	}
 	for _, c := range []string{command, ""} {
 		for _, e := range s.flags[c] {
 			if e.key == flag {
-				return e.value, fmt.Sprintf("%s:%d", s.file, e.line), true
+				return e.value, fmt.Sprintf("%s:%d", s.file, e.line), e.list, true
 			}
 		}
 	}
-	return "", "", false
+	return "", "", false, false
 }
 
 // Variable is the name of the variable that sets a flag of a command; of "" that of all.

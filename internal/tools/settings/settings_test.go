@@ -100,7 +100,7 @@ func TestFlags(t *testing.T) {
 		{"bench read", "sizes", "1,2", ":15"},
 		{"cp", "job", "", ""},
 	} {
-		value, from, ok := s.Flag(c.command, c.flag)
+		value, from, _, ok := s.Flag(c.command, c.flag)
 		if value != c.value || !strings.HasSuffix(from, c.from) || ok != (c.from != "") {
 			t.Errorf("--%s of %s: %q from %q, %v, want %q from %q", c.flag, c.command, value, from, ok, c.value, c.from)
 		}
@@ -109,7 +109,7 @@ func TestFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if value, _, _ := s.Flag("cp", "progress"); value != "none" {
+	if value, _, _, _ := s.Flag("cp", "progress"); value != "none" {
 		t.Errorf("what is said of one command does not come first: %q", value)
 	}
 }
