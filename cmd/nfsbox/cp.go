@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/base/throttle"
+	"github.com/nfsbox/nfsbox/internal/tools/idmap"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -23,12 +24,14 @@ type cpCmd struct {
 	NoOwner     bool     `help:"Leave owners and groups as the destination makes them."`
 	OtherSource bool     `name:"other-source" help:"With --job: copy although SOURCE is not the directory any more that it was."`
 	NoResume    bool     `name:"no-resume" help:"Begin anew, and do not go on with a copy of the same command that was interrupted."`
+	ownerMap
 	rateFlags
 	mountFlags
 	clientFlags
 	show
 
-	sync *job.SyncOptions // of the command sync; nil: cp
+	sync   *job.SyncOptions // of the command sync; nil: cp
+	mapped *idmap.Map       // of ownerMap
 
 	madeDest  bool // the copy becomes DEST, a directory that did not exist
 	stateless bool // no record can be kept
@@ -73,6 +76,11 @@ is copied. In the end DEST is looked up once more: if it was moved, removed or r
 the copy is not where it should be, with status 2. Of a file that took less than a second to copy to a
 server this is not asked.
 
+With --map-uid FROM:TO what user FROM has in SOURCE belongs to user TO in DEST, and what an access control
+list gives FROM it gives TO; --map-gid does so for groups. FROM-LAST:TO is a range, whose last becomes
+TO+LAST-FROM. Both may be given up to 1,024 times; two rules for one id are refused. All other ids stay.
+An owner counts as lost if the copy has not the one that is meant. verify with the same flags compares them.
+
 If a server stops answering, the destination is full, or the source as a whole is not there any more
 (removed, or another directory is in its place), the copy ends, once, with status 4, 2 or 4, and says how
 to go on. So does one that is interrupted, with status 130: it removes what is unfinished, unless a server
@@ -113,6 +121,7 @@ nfsbox job lists copies that keep records, resumes, ends and forgets them.
 
   nfsbox cp -r --verify nfs://filer/export/home ./home
   nfsbox cp -r --job move-home nfs://old/export/home/. nfs://new/export/home
+  nfsbox cp -r --map-uid 1000-1999:21000 --map-gid 100:20100 nfs://old/export/home ./home
   nfsbox cp notes.txt nfs://filer/export/inbox/`
 
 func (c *cpCmd) Run(e *env) (err error) {
@@ -238,7 +247,11 @@ func (c *cpCmd) check() error {
 	case c.Parallel < 0 || c.Parallel > job.MaxParallel:
 		return fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)
 	}
-	return nil
+	var err error
+	if c.mapped, err = c.ids(); err == nil && c.NoOwner && !c.mapped.Empty() {
+		err = errMapNoOwner
+	}
+	return err
 }
 
 // cpSummary is the last event of cp.
@@ -364,7 +377,7 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 // options are those of the copy of from to at.
 func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot, isDir bool) job.CopyOptions {
 	o := job.CopyOptions{
-		Source: job.Place{FS: src.FS, Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
+		Source: job.Place{FS: r.mapped.Of(src.FS), Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
 		Dest: at.Place, Name: at.name, There: at.there, Above: r.to.Above, KeepDest: r.to.inside, Made: r.to.made,
 		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker, Throttle: r.limit, More: r.more, Each: r.Verbose,
 		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify, Sync: r.sync,

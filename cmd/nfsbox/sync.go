@@ -21,6 +21,7 @@ type syncCmd struct {
 	NoOwner     bool    `help:"Leave owners and groups as the destination makes them."`
 	OtherSource bool    `name:"other-source" help:"With --job: go on although SOURCE is not the directory any more that it was."`
 	NoResume    bool    `name:"no-resume" help:"Use no record of a run of the same command that was interrupted."`
+	ownerMap
 	rateFlags
 	mountFlags
 	clientFlags
@@ -50,6 +51,8 @@ count as copies, and where DEST takes two names for one that does not show.
 Each directory is listed once on either side, and nothing is asked for a file that is the same: a million
 files of which none has changed cost what listing them costs. The exception is a symbolic link, which is
 read on both sides. A directory too large to be held is listed several times, within 64 MiB.
+
+With --map-uid and --map-gid, as cp has them, the same owners are those that SOURCE's become.
 
 With --delete, what SOURCE does not have is deleted in the end, directories with all below them. Nothing is
 deleted if anything has failed: what could not be read would look as if it were not there. So it is, and
@@ -94,7 +97,7 @@ func (c *syncCmd) Run(e *env) error {
 	}
 	return (&cpCmd{
 		Places: []string{c.Source, c.Dest}, Recursive: true, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel, NoOwner: c.NoOwner,
-		OtherSource: c.OtherSource, NoResume: c.NoResume, rateFlags: c.rateFlags, mountFlags: c.mountFlags, clientFlags: c.clientFlags, show: c.show,
+		OtherSource: c.OtherSource, NoResume: c.NoResume, ownerMap: c.ownerMap, rateFlags: c.rateFlags, mountFlags: c.mountFlags, clientFlags: c.clientFlags, show: c.show,
 		sync: how,
 	}).Run(e)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/tools/idmap"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -20,6 +21,7 @@ type verifyCmd struct {
 	Parallel int    `help:"Files to compare at once; 0 takes the default."`
 	Owner    bool   `help:"Compare owners and groups as well."`
 	ACLs     bool   `name:"acls" help:"Compare access control lists and extended attributes as well."`
+	ownerMap
 	rateFlags
 	mountFlags
 	clientFlags
@@ -32,7 +34,7 @@ times and which names belong to one object. What is missing, extra or different 
 changed. A mode of the source that is but what an access control list shows, where the copy has what the
 list gives to the group itself, is no difference, and counted: so cp makes it where it cannot keep the
 list. Nor is a time before 1970 or after 2106, which NFSv3 does not have, where the copy has the nearest
-that it has. Owners are compared with --owner alone, access control lists and extended attributes with
+that it has. Owners are compared with --owner or a --map-uid or --map-gid alone, access control lists and extended attributes with
 --acls alone. Then one that DEST does not have is a difference. A server has no extended attributes to ask
 for: those of a SOURCE on a server are not compared, and that is noted. Holes count as zeros. What is a
 hole on both sides is not read where both tell, as local file systems do; NFSv3 does not, so that a sparse
@@ -45,6 +47,9 @@ that was there, verify s d/s compares. Links mean what they mean to cp: a SOURCE
 is that link, SOURCE/ the directory that it leads to; a DEST that is a link is what that leads to, unless
 SOURCE is a link, too. A URL whose last name is a link to a directory that the server mounts is that
 directory, on both sides: of the copy of such a link it is not the link that is compared.
+
+With the --map-uid and --map-gid that cp had, the owners in SOURCE, and the users and groups in its lists,
+are taken for those that they became.
 
 The exit status is 0 if all is the same, 3 if there are differences, 2 if something could not be
 compared, whether or not there are differences as well, or SOURCE or DEST is not there, and 4 if one
@@ -66,6 +71,10 @@ func (c *verifyCmd) Run(e *env) error {
 	if c.Parallel < 0 || c.Parallel > job.MaxParallel {
 		return c.notBegun(e, refused(fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)), &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
 	}
+	mapped, err := c.ids()
+	if err != nil {
+		return c.notBegun(e, refused(err), &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
+	}
 	defer c.print(e)
 	tracker, err := c.tracker(e)
 	if err != nil {
@@ -78,8 +87,8 @@ func (c *verifyCmd) Run(e *env) error {
 	}
 	po.OneFileSystem = c.OneFileSystem
 	var sum verifySummary
-	err = c.verify(e, po, job.VerifyOptions{
-		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Throttle: c.throttle(), Parallel: c.Parallel, Owner: c.Owner, ACLs: c.ACLs, Each: c.Verbose,
+	err = c.verify(e, po, mapped, job.VerifyOptions{
+		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Throttle: c.throttle(), Parallel: c.Parallel, Owner: c.Owner || !mapped.Empty(), ACLs: c.ACLs, Each: c.Verbose,
 	}, &sum)
 	sum.tell(tracker)
 	// A failure as a whole must not look like a success.
@@ -117,7 +126,7 @@ func (s *verifySummary) print(w io.Writer, failed uint64) {
 	)
 }
 
-func (c *verifyCmd) verify(e *env, po place.Options, o job.VerifyOptions, sum *verifySummary) (err error) {
+func (c *verifyCmd) verify(e *env, po place.Options, mapped *idmap.Map, o job.VerifyOptions, sum *verifySummary) (err error) {
 	var sides [2]struct {
 		place *place.Place
 		found vfs.Resolved
@@ -139,7 +148,7 @@ func (c *verifyCmd) verify(e *env, po place.Options, o job.VerifyOptions, sum *v
 		return err
 	}
 	src, dst := &sides[0], &sides[1]
-	o.Source = job.Place{FS: src.place.FS, Handle: src.found.Handle}
+	o.Source = job.Place{FS: mapped.Of(src.place.FS), Handle: src.found.Handle}
 	if o.Dest, err = copyAt(e.ctx, dst.place, &src.found.Attr, &dst.found); err != nil {
 		return err
 	}
