@@ -205,6 +205,7 @@ func (c *cpCmd) all(e *env, sources []string, dest string, named *namedJob, trac
 	defer c.count(dst)
 	r := &cpRun{cpCmd: c, e: e, limit: c.throttle(), named: named, tracker: tracker, sum: sum}
 	defer r.uses.add(dst)()
+	tracker.SetLoads(r.uses.loads)
 	defer func() { err = errors.Join(err, r.giveUp(errors.Join(failed, err))) }()
 	if err := r.known(dest, sources); err != nil {
 		return nil, err

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -102,6 +104,27 @@ func (u *inUse) setLoad(n int) error {
 	for p := range u.open {
 		all = errors.Join(all, p.SetMaxLoad(n))
 	}
+	return all
+}
+
+// loads are how many calls the servers of the places have.
+func (u *inUse) loads() (all []progress.Load) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for p := range u.open {
+		s, ok := p.Stats()
+		if !ok {
+			continue
+		}
+		for _, l := range s.Load {
+			all = append(all, progress.Load{
+				Server: p.Text, Class: l.Class, InFlight: l.InFlight, Limit: l.Limit, Waiting: l.Waiting, BackOffs: l.BackOffs,
+			})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b progress.Load) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Class, b.Class))
+	})
 	return all
 }
 

@@ -131,6 +131,8 @@ func (c *verifyCmd) verify(e *env, po place.Options, mapped *idmap.Map, o job.Ve
 		place *place.Place
 		found vfs.Resolved
 	}
+	var uses inUse
+	o.Progress.SetLoads(uses.loads)
 	for i, arg := range [...]string{c.Source, c.Dest} {
 		p, oerr := place.Open(e.ctx, arg, po)
 		if oerr != nil {
@@ -138,6 +140,7 @@ func (c *verifyCmd) verify(e *env, po place.Options, mapped *idmap.Map, o job.Ve
 			continue
 		}
 		defer closePlace(p, &err, &sum.RPCs)
+		defer uses.add(p)()
 		defer c.count(p)
 		defer sum.note(p)
 		found, rerr := p.Resolve(e.ctx, false)

@@ -244,3 +244,18 @@ func TestJobSet(t *testing.T) {
 	b.same(b.path("srv"), b.path("to", "copy"))
 	b.must(0, "job", "resume", "j")
 }
+
+// TestProgressLoads: events of progress have rates, and the load of the server.
+func TestProgressLoads(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("srv", "f"), string(pattern(12_000, 1)))
+	url := b.serve(b.path("srv")).url + "f"
+	for _, verb := range []string{"cp", "verify"} {
+		r := b.must(0, verb, "--json", "--max-rate=4K", "--max-load=7", url, b.path("f"))
+		for _, says := range []string{`"bytes_per_second":`, `"servers":[{"server":"` + url + `","class":"metadata","in_flight":`, `"class":"write"`, `"limit":7`} {
+			if !strings.Contains(r.stdout, says) {
+				t.Errorf("%s does not say %s:\n%s", verb, says, r.stdout)
+			}
+		}
+	}
+}

@@ -25,7 +25,7 @@ func (l *line) parts(s *Snapshot) []part {
 		atLeast, items = "", 4
 		parts = append(parts, part{fmt.Sprintf("%d%%", percent(s)), 9, true})
 	}
-	rate := l.rate(s)
+	rate, _ := l.speed.rates(s)
 	bytes, ofBytes := s.bytes()
 	parts = append(parts,
 		part{text: Count(s.Items()) + " of " + atLeast + Count(max(s.Counts[FoundItems], s.Items())) + " items", rank: items},

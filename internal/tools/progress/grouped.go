@@ -97,6 +97,8 @@ func Both(r, all Renderer) Renderer { return both{r, all} }
 
 func (b both) names() bool { return showsNames(b.Renderer) }
 
+func (b both) loads() bool { return showsLoads(b.Renderer) }
+
 // Event passes e to both.
 func (b both) Event(now time.Time, e *Event) error {
 	err := b.Renderer.Event(now, e)

@@ -15,10 +15,14 @@ import (
 const jsonInterval = time.Second
 
 // jsonLines is the renderer of JSON.
-type jsonLines struct{ w io.Writer }
+type jsonLines struct {
+	w     io.Writer
+	speed speed
+}
 
 // JSON returns a Renderer that writes one JSON object a line to w. Each has "time" (RFC 3339) and
-// "type". Type "progress" has the counters, "seconds" and "totals_final". An event has its own
+// "type". Type "progress" has the counters, "seconds" and "totals_final", rates of
+// the last five seconds, "seconds_left" where that can be told, and the loads of servers. An event has its own
 // type, with "kind", "path" and "message", and for a failure "error" with "code", "message" and perhaps "advice"; if a server has stopped answering, or answers again,
 // also "server", "since" and "until". "summary" comes last, with the fields of the task's
 // summary. A path that is not UTF-8 has "path_base64" beside it, with its bytes.
@@ -26,7 +30,45 @@ func JSON(w io.Writer) Renderer { return &jsonLines{w: w} }
 
 func (j *jsonLines) Interval() time.Duration { return jsonInterval }
 
-func (j *jsonLines) Progress(s *Snapshot) error { return j.line(s.Time, "progress", (*counts)(s)) }
+func (*jsonLines) loads() bool { return true }
+
+// progressLine is an event of type "progress".
+type progressLine struct {
+	counts *counts
+	rest   progressRest
+}
+
+// progressRest is what follows the counters.
+type progressRest struct {
+	Items   uint64   `json:"items_per_second"` // of the last five seconds
+	Bytes   uint64   `json:"bytes_per_second"` // likewise
+	Left    *float64 `json:"seconds_left,omitempty"`
+	Servers []Load   `json:"servers,omitempty"`
+}
+
+// MarshalJSON has the counters first.
+func (p *progressLine) MarshalJSON() ([]byte, error) {
+	b, err := p.counts.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	rest, err := json.Marshal(&p.rest)
+	if err != nil {
+		return nil, err
+	}
+	b[len(b)-1] = ','
+	return append(b, rest[1:]...), nil
+}
+
+func (j *jsonLines) Progress(s *Snapshot) error {
+	p := &progressLine{counts: (*counts)(s), rest: progressRest{Servers: s.Loads}}
+	p.rest.Bytes, p.rest.Items = j.speed.rates(s)
+	if d, ok := left(s, p.rest.Bytes); ok {
+		seconds := d.Round(time.Millisecond).Seconds()
+		p.rest.Left = &seconds
+	}
+	return j.line(s.Time, "progress", p)
+}
 
 // eventLine is an event in JSON.
 type eventLine struct {

@@ -11,28 +11,17 @@ const (
 	terminalInterval = 200 * time.Millisecond
 	// logInterval is the time between two lines in a log.
 	logInterval = 10 * time.Second
-	// rateSpan is how far back the rate looks.
-	rateSpan = 5 * time.Second
-	// rateSamples bounds the samples for the rate: one for each rewrite within rateSpan,
-	// and an older one. At the bound the oldest is dropped.
-	rateSamples = int(rateSpan/terminalInterval) + 1
 )
 
 // Erase takes a line of progress off a terminal.
 const Erase = "\r\x1b[K"
-
-// sample is how many bytes were done at one time.
-type sample struct {
-	at    time.Duration
-	bytes uint64
-}
 
 // line is the renderer of Line and Bar.
 type line struct {
 	w     io.Writer
 	width func() int // of the terminal, in columns; nil: it is none
 	drawn bool       // the cursor is on a line that is to be rewritten
-	past  []sample
+	speed speed
 }
 
 // Line returns a Renderer for people who read a log: it writes a line every ten seconds. Events get
@@ -97,7 +86,7 @@ func (l *line) Summary(s *Snapshot, _ any) error {
 		_, err := io.WriteString(l.w, l.clear())
 		return err
 	}
-	l.past = nil
+	l.speed = speed{}
 	_, err := io.WriteString(l.w, l.clear()+l.text(s)+"\n")
 	return err
 }
@@ -111,21 +100,4 @@ func (l *line) text(s *Snapshot) string {
 		}
 	}
 	return strings.Join(all, ", ")
-}
-
-// rate is the bytes per second over the last rateSpan, or since the start if that is shorter.
-func (l *line) rate(s *Snapshot) uint64 {
-	now := sample{s.Elapsed, s.Counts[Bytes]}
-	for len(l.past) > 1 && (now.at-l.past[1].at >= rateSpan || len(l.past) >= rateSamples) {
-		l.past = append(l.past[:0], l.past[1:]...)
-	}
-	var from sample
-	if len(l.past) > 0 {
-		from = l.past[0]
-	}
-	l.past = append(l.past, now)
-	if now.at <= from.at || now.bytes < from.bytes {
-		return 0
-	}
-	return uint64(float64(now.bytes-from.bytes) / (now.at - from.at).Seconds())
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -104,26 +105,27 @@ func TestNotBegun(t *testing.T) {
 
 // TestRate: the rate is that of the last seconds, not of the whole time.
 func TestRate(t *testing.T) {
-	l := &line{}
+	var v speed
 	s := &Snapshot{}
-	var got uint64
-	for range 100 { // 20 s at 1 MB/s
+	var got, items uint64
+	for range 100 { // 20 s at 1 MB/s, and 10 files a second
 		s.Elapsed += terminalInterval
 		s.Counts[Bytes] += 200_000
-		got = l.rate(s)
+		s.Counts[Files] += 2
+		got, items = v.rates(s)
 	}
-	if got != 1_000_000 {
-		t.Errorf("steady: %d", got)
+	if got != 1_000_000 || items != 10 {
+		t.Errorf("steady: %d, %d", got, items)
 	}
 	for range 30 { // 6 s of nothing
 		s.Elapsed += terminalInterval
-		got = l.rate(s)
+		got, items = v.rates(s)
 	}
-	if got != 0 || len(l.past) > rateSamples {
-		t.Errorf("at rest: %d; %d samples", got, len(l.past))
+	if got != 0 || items != 0 || len(v.past) > rateSamples {
+		t.Errorf("at rest: %d; %d samples", got, len(v.past))
 	}
 	s.Counts[Bytes] = 0 // an attempt was taken back
-	if got = l.rate(s); got != 0 {
+	if got, _ = v.rates(s); got != 0 {
 		t.Errorf("backwards: %d", got)
 	}
 }
@@ -187,7 +189,7 @@ func TestJSON(t *testing.T) {
 		}
 		want := []string{
 			`{"time":"2000-01-01T00:00:01Z","type":"progress","files":7,"dirs":0,"symlinks":0,"hardlinks":0,"nodes":0,"bytes":0,` +
-				`"skipped":0,"skipped_bytes":0,"verified":0,"differences":0,"errors":0,"vanished":0,"found_items":0,"found_bytes":0,"seconds":1.000,"totals_final":false}`,
+				`"skipped":0,"skipped_bytes":0,"verified":0,"differences":0,"errors":0,"vanished":0,"found_items":0,"found_bytes":0,"seconds":1.000,"totals_final":false,"items_per_second":7,"bytes_per_second":0}`,
 			`{"time":"2000-01-01T00:00:01.5Z","type":"difference","kind":"mode","path":"a\u009b\ufffd","message":"x","path_base64":"YcKb/w=="}`,
 			`{"time":"2000-01-01T00:00:01.5Z","type":"summary","files":7}`,
 		}
@@ -292,13 +294,37 @@ func TestFinishTogether(t *testing.T) {
 	}
 }
 
+// TestJSONLoads: the loads of servers, and the time that is left where it can be told, are in the line.
+func TestJSONLoads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := New(Both(JSON(&out), JSON(io.Discard)), time.Now)
+		p.SetLoads(func() []Load {
+			return []Load{{Server: "h", Class: "read", InFlight: 3, Limit: 8, Waiting: 1, BackOffs: 2}}
+		})
+		p.Add(FoundBytes, 3000)
+		p.Add(Bytes, 1000)
+		p.CloseTotals()
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		if err := p.Finish(nil); err != nil {
+			t.Error(err)
+		}
+		want := `"items_per_second":0,"bytes_per_second":1000,"seconds_left":2,` +
+			`"servers":[{"server":"h","class":"read","in_flight":3,"limit":8,"waiting":1,"back_offs":2}]}`
+		if line, _, _ := strings.Cut(out.String(), "\n"); !strings.HasSuffix(line, want) {
+			t.Errorf("%s\nwant\n%s", line, want)
+		}
+	})
+}
+
 // TestNil: a nil Tracker does nothing.
 func TestNil(t *testing.T) {
 	var p *Tracker
 	p.Add(Files, 1)
 	p.CloseTotals()
 	p.Report(Event{})
-	if p.Get(Files) != 0 || p.Snapshot() != (Snapshot{}) || p.Finish(nil) != nil {
+	if p.Get(Files) != 0 || !reflect.DeepEqual(p.Snapshot(), Snapshot{}) || p.Finish(nil) != nil {
 		t.Error("it does something")
 	}
 }

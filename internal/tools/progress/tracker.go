@@ -46,6 +46,17 @@ type Snapshot struct {
 	Closed  bool // the totals, FoundItems and FoundBytes, will not grow any more
 	Counts  [numCounters]uint64
 	Name    string // of an item that is worked at, as the peer sent it; may be empty
+	Loads   []Load // of servers, if the renderer shows them
+}
+
+// Load is how many calls of a class a server has.
+type Load struct {
+	Server   string `json:"server"`    // as the user named it
+	Class    string `json:"class"`     // "metadata", "read" or "write"
+	InFlight int    `json:"in_flight"` // calls that are not answered yet
+	Limit    int    `json:"limit"`     // how many there may be
+	Waiting  int    `json:"waiting"`   // calls that wait for their turn
+	BackOffs uint64 `json:"back_offs"` // times that the limit fell, as the server was busy or silent
 }
 
 // Map has the counters by their names, as JSON has them, and totals_final, which is 1 if the totals
@@ -112,6 +123,7 @@ type Tracker struct {
 	start  time.Time
 	names  bool // the renderer shows names
 	name   atomic.Pointer[func() string]
+	loads  atomic.Pointer[func() []Load]
 	stop   chan struct{}
 	ticks  sync.WaitGroup
 
@@ -136,6 +148,12 @@ func showsNames(r Renderer) bool {
 	return ok && n.names()
 }
 
+// showsLoads reports whether r shows the loads of servers.
+func showsLoads(r Renderer) bool {
+	l, ok := r.(interface{ loads() bool })
+	return ok && l.loads()
+}
+
 func (t *Tracker) run() {
 	tick := time.NewTicker(t.show.Interval())
 	defer tick.Stop()
@@ -145,6 +163,9 @@ func (t *Tracker) run() {
 			return
 		case <-tick.C:
 			s := t.Snapshot()
+			if f := t.loads.Load(); f != nil && showsLoads(t.show) {
+				s.Loads = (*f)()
+			}
 			t.render(func() error { return t.show.Progress(&s) })
 		}
 	}
@@ -173,6 +194,14 @@ func (t *Tracker) Add(c Counter, n uint64) {
 func (t *Tracker) Working(name func() string) {
 	if t != nil && t.names {
 		t.name.Store(&name)
+	}
+}
+
+// SetLoads has the loads of servers shown, by renderers that do. f is called by another goroutine, until
+// Finish.
+func (t *Tracker) SetLoads(f func() []Load) {
+	if t != nil {
+		t.loads.Store(&f)
 	}
 }
 
