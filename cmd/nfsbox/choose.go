@@ -13,8 +13,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/tools/filter"
 	"github.com/nfsbox/nfsbox/internal/tools/find"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -65,7 +67,7 @@ func (f *ruleFlags) filter(from0 bool, files *fileFlags) (*filter.Filter, error)
 func (f *ruleFlags) filterOf(o filter.Options, from0 bool, files *fileFlags) (_ *filter.Filter, err error) {
 	o.Snapshots = f.Snapshots
 	if o.Rules, err = f.rules(); err == nil {
-		err = files.options(&o)
+		err = files.into(&o)
 	}
 	if err == nil && f.FilesFrom != "" {
 		o.List, err = readList(f.FilesFrom, from0)
@@ -139,8 +141,8 @@ func readList(name string, nul bool) (list *filter.List, err error) {
 	return list, nil
 }
 
-// options adds what the flags say of files.
-func (f *fileFlags) options(o *filter.Options) (err error) {
+// into adds what the flags say of files.
+func (f *fileFlags) into(o *filter.Options) (err error) {
 	if f == nil {
 		return nil
 	}
@@ -194,6 +196,17 @@ func (l leftOut) words() string {
 
 // errNotListed is about a path of --files-from that was not met.
 var errNotListed = fmt.Errorf("--files-from lists it, and it was not found: %w", vfs.ErrNoEnt)
+
+// missing reports what --files-from lists and a job has not met, and returns how many paths that is.
+func missing(f *filter.Filter, t *progress.Tracker) (n uint64) {
+	for path := range f.Missing() {
+		n++
+		t.Add(progress.Errors, 1)
+		t.Add(progress.MoreErrors, 1)
+		t.Report(progress.Event{Type: "error", Path: path, Message: fault.Text(errNotListed), Err: errNotListed})
+	}
+	return n
+}
 
 // onlyOne refuses --files-from for several places: its paths are relative to one.
 func (f *ruleFlags) onlyOne(places []string) error {

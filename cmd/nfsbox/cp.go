@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/base/throttle"
+	"github.com/nfsbox/nfsbox/internal/tools/filter"
 	"github.com/nfsbox/nfsbox/internal/tools/idmap"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
@@ -24,6 +25,10 @@ type cpCmd struct {
 	NoOwner     bool     `help:"Leave owners and groups as the destination makes them."`
 	OtherSource bool     `name:"other-source" help:"With --job: copy although SOURCE is not the directory any more that it was."`
 	NoResume    bool     `name:"no-resume" help:"Begin anew, and do not go on with a copy of the same command that was interrupted."`
+	failedFlag
+	fileFlags
+	nulFlag
+	ruleFlags
 	ownerMap
 	rateFlags
 	mountFlags
@@ -33,6 +38,7 @@ type cpCmd struct {
 	sync   *job.SyncOptions // of the command sync; nil: cp
 	mapped *idmap.Map       // of ownerMap
 
+	chosen    *filter.Filter
 	madeDest  bool // the copy becomes DEST, a directory that did not exist
 	stateless bool // no record can be kept
 	recorded  bool // each directory that is copied has a record
@@ -119,6 +125,10 @@ gone, the job refuses to go on, with exit status 4.
 
 nfsbox job lists copies that keep records, resumes, ends and forgets them.
 
+--include, --exclude and --filter-from are rsync's, relative to SOURCE: of all, the first that matches an entry
+decides, and what none matches is taken. --files-from lists paths instead, and --failed-to makes such a list of what
+has failed. What is left out of SOURCE stays in DEST as it is.
+
   nfsbox cp -r --verify nfs://filer/export/home ./home
   nfsbox cp -r --job move-home nfs://old/export/home/. nfs://new/export/home
   nfsbox cp -r --map-uid 1000-1999:21000 --map-gid 100:20100 nfs://old/export/home ./home
@@ -135,6 +145,9 @@ func (c *cpCmd) Run(e *env) (err error) {
 	}
 	sources, dest := c.Places[:len(c.Places)-1], c.Places[len(c.Places)-1]
 	defer c.print(e)
+	if err = c.choose(sources); err != nil {
+		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
+	}
 	tracker, err := c.tracker(e)
 	if err != nil {
 		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
@@ -145,6 +158,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 	all := errors.Join(failed, err)
 	err = errors.Join(err, named.end(e, &sum, tracker, all))
 	sum.tell(tracker)
+	sum.leftOut = leftOutOf(c.chosen)
 	ferr := c.finish(e, tracker, &sum, err)
 	err = errors.Join(failed, err)
 	if c.text() {
@@ -169,6 +183,18 @@ func (c *cpCmd) begin(ctx context.Context) (*namedJob, error) {
 		err = named.belongs(c.verb(), c.Places[0], c.Places[len(c.Places)-1])
 	}
 	return named, err
+}
+
+// choose reads what the flags choose of the source, and makes the file of what fails.
+func (c *cpCmd) choose(sources []string) (err error) {
+	if err := c.onlyOne(sources); err != nil {
+		return refused(err)
+	}
+	if c.chosen, err = c.filter(c.From0, &c.fileFlags); err != nil {
+		return err
+	}
+	c.show.retry, err = c.create(c.From0, sources, c.Places)
+	return err
 }
 
 // notBegun returns err, with which a command has ended before its output began. In JSON it prints
@@ -259,6 +285,7 @@ func (c *cpCmd) check() error {
 type cpSummary struct {
 	job.Summary
 	mountsSkipped
+	leftOut
 	RPCs   uint64 `json:"rpcs"`
 	DryRun bool   `json:"dry_run,omitempty"` // nothing was changed: the numbers say what would be
 }
@@ -325,6 +352,9 @@ func (r *cpRun) one(source string) (err error) {
 	if from.Attr.Type == vfs.TypeDir && !r.Recursive {
 		return &exitError{status: exitUsage, err: fmt.Errorf("%s is a directory; -r copies it with all that lies below it", source)}
 	}
+	if from.Attr.Type != vfs.TypeDir && r.FilesFrom != "" {
+		return refused(fmt.Errorf("%s: %w: --files-from lists paths in one", source, vfs.ErrNotDir))
+	}
 	return r.receive(src, &from, po)
 }
 
@@ -360,6 +390,9 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 	r.recorded = isDir && r.kept != nil
 	s, err := r.copy(src.Text, &from.Attr, r.options(src, from, at, isDir))
 	r.kept, r.at = nil, at
+	if err == nil {
+		s.Errors += missing(r.chosen, r.tracker)
+	}
 	r.sum.add(&s)
 	long := !place.IsURL(r.to.Text) || s.Dirs > 0 || s.Seconds > askAfter.Seconds()
 	r.lasted = r.lasted || err == nil && !r.dry() && long && (isDir || named == nil) // named is closed by then
@@ -381,7 +414,7 @@ func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot, isDir boo
 		Source: job.Place{FS: r.mapped.Of(src.FS), Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
 		Dest: at.Place, Name: at.name, There: at.there, Above: r.to.Above, KeepDest: r.to.inside, Made: r.to.made,
 		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker, Throttle: r.limit, More: r.more, Each: r.Verbose,
-		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify, Sync: r.sync,
+		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify, Sync: r.sync, Filter: r.chosen,
 		Rooted: func(a vfs.Attr) error { r.root = a; return nil },
 	}
 	if n := r.named; n != nil {

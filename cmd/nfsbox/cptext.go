@@ -85,6 +85,7 @@ func (s *cpSummary) print(w io.Writer, failed uint64) {
 			counted{s.DirsChanged, changedDirs},
 			counted{s.LinksSplit, "hard link copied as a file of its own|hard links copied as files of their own"},
 		)},
+		line{"left out: ", s.words()},
 		line{"not preserved: ", text(
 			counted{s.OwnersLost, "owner|owners"}, counted{s.SetIDsLost, "file's set-id bits|files' set-id bits"}, counted{s.ModesLost, "mode|modes"},
 			counted{s.TimesLost, "object's times|objects' times"}, counted{s.ACLsLost, "access control list|access control lists"},

@@ -84,16 +84,13 @@ func endings() map[string][]ending {
 		"completion": printed("the script is printed"),
 		"urls":       printed("printed"),
 		"version":    printed("the version is printed"),
-		"sync":       done("DEST is what SOURCE is"),
-		"ls":         done("all is listed"),
-		"stat":       done("all is shown"),
-		"cat":        done("all was written"),
-		"find":       done("all was looked at, whether or not something was found"),
-		"du":         done("all is summed up"),
-		"df":         done("all is shown"),
-		"scan":       done("all is counted"),
 	}
-	all["rm"] = done("all is gone")
+	for command, why := range map[string]string{
+		"sync": "DEST is what SOURCE is", "rm": "all is gone", "ls": "all is listed", "stat": "all is shown", "cat": "all was written",
+		"find": "all was looked at, whether or not something was found", "du": "all is summed up", "df": "all is shown", "scan": "all is counted",
+	} {
+		all[command] = done(why)
+	}
 	all["job"] = jobEndings()
 	for _, verb := range strings.Fields("mkdir rmdir mv ln touch chmod chown") {
 		all[verb] = done("all was done")

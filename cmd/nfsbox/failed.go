@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
 // failedFlag is of commands that can be told by --files-from to try again what has failed.
@@ -32,8 +35,8 @@ type failedFile struct {
 // a path twice means the same.
 const maxFailedOnce = 1 << 16
 
-// create makes the file; nil if the flag is not given. It is made after --files-from was read, which may be the same.
-func (f *failedFlag) create(nul bool, places []string) (*failedFile, error) {
+// create makes the file; nil if the flag is not given. What not has is not written. It is made after --files-from was read, which may be the same.
+func (f *failedFlag) create(nul bool, places, not []string) (*failedFile, error) {
 	if f.FailedTo == "" {
 		return nil, nil
 	}
@@ -44,7 +47,7 @@ func (f *failedFlag) create(nul bool, places []string) (*failedFile, error) {
 	if err != nil {
 		return nil, refused(fmt.Errorf("--failed-to: %w", err))
 	}
-	x := &failedFile{end: "\n", not: places, file: file, w: bufio.NewWriter(file), written: make(map[string]bool)}
+	x := &failedFile{end: "\n", not: not, file: file, w: bufio.NewWriter(file), written: make(map[string]bool)}
 	if nul {
 		x.end = "\x00"
 	}
@@ -81,6 +84,20 @@ func (f *failedFile) close() error {
 	}
 	if err != nil {
 		return fmt.Errorf("--failed-to: %w", err)
+	}
+	return nil
+}
+
+// failedEvents is the renderer that takes the errors of a job.
+type failedEvents struct{ *failedFile }
+
+func (failedEvents) Interval() time.Duration                 { return time.Hour }
+func (failedEvents) Progress(*progress.Snapshot) error       { return nil }
+func (f failedEvents) Summary(*progress.Snapshot, any) error { return f.close() }
+
+func (f failedEvents) Event(_ time.Time, e *progress.Event) error {
+	if e.Type == "error" {
+		f.add(e.Path)
 	}
 	return nil
 }

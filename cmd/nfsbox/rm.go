@@ -139,7 +139,7 @@ func (r *removal) begin() (err error) {
 	if r.chosen, err = r.filterOf(o, r.From0, &r.fileFlags); err != nil {
 		return err
 	}
-	if r.failed, err = r.create(r.From0, r.Places); err != nil {
+	if r.failed, err = r.create(r.From0, r.Places, nil); err != nil {
 		return err
 	}
 	r.Verbose = r.Verbose || r.DryRun

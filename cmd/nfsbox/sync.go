@@ -21,6 +21,10 @@ type syncCmd struct {
 	NoOwner     bool    `help:"Leave owners and groups as the destination makes them."`
 	OtherSource bool    `name:"other-source" help:"With --job: go on although SOURCE is not the directory any more that it was."`
 	NoResume    bool    `name:"no-resume" help:"Use no record of a run of the same command that was interrupted."`
+	failedFlag
+	fileFlags
+	nulFlag
+	ruleFlags
 	ownerMap
 	rateFlags
 	mountFlags
@@ -77,6 +81,10 @@ temporaries of one that was killed, and knows files whose times DEST cannot keep
 a name, and stays. SOURCE that is another directory than it was is then refused, with exit status 4: a file
 system may not be mounted there.
 
+--include, --exclude and --filter-from are rsync's, relative to SOURCE: of all, the first that matches an entry
+decides, and what none matches is taken. --files-from lists paths instead, and --failed-to makes such a list of what
+has failed. What is left out of SOURCE stays in DEST as it is.
+
   nfsbox sync nfs://filer/export/home /backup/home
   nfsbox sync --delete --max-delete 1000 nfs://filer/export/home /backup/home
   nfsbox sync -n --delete nfs://filer/export/home /backup/home
@@ -97,6 +105,7 @@ func (c *syncCmd) Run(e *env) error {
 	}
 	return (&cpCmd{
 		Places: []string{c.Source, c.Dest}, Recursive: true, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel, NoOwner: c.NoOwner,
+		failedFlag: c.failedFlag, fileFlags: c.fileFlags, nulFlag: c.nulFlag, ruleFlags: c.ruleFlags,
 		OtherSource: c.OtherSource, NoResume: c.NoResume, ownerMap: c.ownerMap, rateFlags: c.rateFlags, mountFlags: c.mountFlags, clientFlags: c.clientFlags, show: c.show,
 		sync: how,
 	}).Run(e)

@@ -20,6 +20,8 @@ type show struct {
 	Quiet      bool   `short:"q" help:"Print failures and differences alone."`
 	Verbose    bool   `short:"v" help:"Name each item when it is done."`
 	ErrorsTo   string `type:"path" placeholder:"FILE" help:"Write every failure and difference to FILE, as lines of JSON; in text three of each cause are shown, and the others counted."`
+
+	retry *failedFile // of --failed-to; nil: none
 }
 
 // tracker starts showing a task. The caller ends it with Finish.
@@ -45,6 +47,9 @@ func (s *show) tracker(e *env) (*progress.Tracker, error) {
 			return nil, &exitError{status: exitUsage, err: fmt.Errorf("--errors-to: %w", err)}
 		}
 		r = progress.Both(r, errorFile{progress.JSON(f), f})
+	}
+	if s.retry != nil {
+		r = progress.Both(r, failedEvents{s.retry})
 	}
 	return progress.New(r, time.Now), nil
 }

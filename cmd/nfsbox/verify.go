@@ -21,6 +21,10 @@ type verifyCmd struct {
 	Parallel int    `help:"Files to compare at once; 0 takes the default."`
 	Owner    bool   `help:"Compare owners and groups as well."`
 	ACLs     bool   `name:"acls" help:"Compare access control lists and extended attributes as well."`
+	failedFlag
+	fileFlags
+	nulFlag
+	ruleFlags
 	ownerMap
 	rateFlags
 	mountFlags
@@ -56,6 +60,10 @@ compared, whether or not there are differences as well, or SOURCE or DEST is not
 cannot be reached, or SOURCE is lost meanwhile. A comparison that is interrupted has status 130; run
 again, it compares all again.
 
+--include, --exclude and --filter-from are rsync's, relative to SOURCE: of all, the first that matches an entry
+decides, and what none matches is taken. --files-from lists paths instead, and --failed-to makes such a list of what
+has failed. What is left out of SOURCE is neither missing in DEST nor extra there.
+
   nfsbox verify nfs://filer/export/home ./home
   nfsbox verify --json ./a ./b | jq 'select(.type=="difference")'`
 }
@@ -64,6 +72,7 @@ again, it compares all again.
 type verifySummary struct {
 	job.VerifySummary
 	mountsSkipped
+	leftOut
 	RPCs uint64 `json:"rpcs"`
 }
 
@@ -76,6 +85,13 @@ func (c *verifyCmd) Run(e *env) error {
 		return c.notBegun(e, refused(err), &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
 	}
 	defer c.print(e)
+	chosen, err := c.filter(c.From0, &c.fileFlags)
+	if err == nil {
+		c.show.retry, err = c.create(c.From0, nil, []string{c.Source, c.Dest})
+	}
+	if err != nil {
+		return c.notBegun(e, err, &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
+	}
 	tracker, err := c.tracker(e)
 	if err != nil {
 		return c.notBegun(e, err, &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
@@ -88,9 +104,10 @@ func (c *verifyCmd) Run(e *env) error {
 	po.OneFileSystem = c.OneFileSystem
 	var sum verifySummary
 	err = c.verify(e, po, mapped, job.VerifyOptions{
-		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Throttle: c.throttle(), Parallel: c.Parallel, Owner: c.Owner || !mapped.Empty(), ACLs: c.ACLs, Each: c.Verbose,
+		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Throttle: c.throttle(), Parallel: c.Parallel, Owner: c.Owner || !mapped.Empty(), ACLs: c.ACLs, Each: c.Verbose, Filter: chosen,
 	}, &sum)
 	sum.tell(tracker)
+	sum.leftOut = leftOutOf(chosen)
 	// A failure as a whole must not look like a success.
 	if err != nil && sum.Errors == 0 && sum.Differences == 0 {
 		sum.Errors = 1
@@ -117,6 +134,7 @@ func (s *verifySummary) print(w io.Writer, failed uint64) {
 	verdict(w,
 		line{head, items(s.Files, s.Dirs, s.Symlinks, s.Hardlinks, s.Nodes)},
 		line{"", text(counted{s.Vanished, "vanished meanwhile"}, counted{s.DirsGone, goneDirs}, counted{s.DirsChanged, "directory changed meanwhile, and may have more|directories changed meanwhile, and may have more"})},
+		line{"left out: ", s.words()},
 		line{"not preserved: ", text(
 			counted{s.ACLsLost, "access control list, whose mode is as a copy has it|access control lists, whose modes are as a copy has them"},
 			counted{s.TimesLost, "time that NFSv3 does not have|times that NFSv3 does not have"},
@@ -158,8 +176,12 @@ func (c *verifyCmd) verify(e *env, po place.Options, mapped *idmap.Map, o job.Ve
 	if src.found.Attr.Type == vfs.TypeSymlink && dst.found.Attr.Type != vfs.TypeSymlink {
 		o.Progress.Report(progress.Event{Type: "note", Path: c.Source, Message: "a symbolic link, and compared as one, as cp copies it; SOURCE/ is the directory that it leads to"})
 	}
+	if src.found.Attr.Type != vfs.TypeDir && c.FilesFrom != "" {
+		return refused(fmt.Errorf("%s: %w: --files-from lists paths in one", c.Source, vfs.ErrNotDir))
+	}
 	sum.VerifySummary, err = job.Verify(e.ctx, o)
 	if err == nil {
+		sum.Errors += missing(o.Filter, o.Progress)
 		c.hint(e, src.place, &o, sum)
 	} else if !interrupted(e) {
 		_ = c.failed(o.Progress, sum, "", err) // err is returned below

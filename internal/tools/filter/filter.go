@@ -83,6 +83,13 @@ func New(o Options) (*Filter, error) {
 // directory, or nil for the top of the tree. e has its type, and of a file size and mtime. Nothing is allocated but for a
 // directory whose path or list matters. A nil Filter chooses all.
 func (f *Filter) Choose(in any, e *vfs.Entry) (below any, ok bool) {
+	return f.choose(in, e, true)
+}
+
+// Would is Choose for an entry that is not of the tree, but of another one beside it: nothing in the list is met.
+func (f *Filter) Would(in any, e *vfs.Entry) (below any, ok bool) { return f.choose(in, e, false) }
+
+func (f *Filter) choose(in any, e *vfs.Entry, meet bool) (below any, ok bool) {
 	if f == nil {
 		return nil, true
 	}
@@ -93,7 +100,11 @@ func (f *Filter) Choose(in any, e *vfs.Entry) (below any, ok bool) {
 	var listed part
 	named := false
 	if f.o.List != nil {
-		if listed, named = f.o.List.find(d.list, e.Name); !named && !d.list.whole || !isDir && !listed.whole {
+		var at int
+		if listed, at, named = f.o.List.find(d.list, e.Name); meet {
+			f.o.List.mark(at)
+		}
+		if !named && !d.list.whole || !isDir && !listed.whole {
 			return nil, false
 		}
 	}

@@ -131,16 +131,16 @@ func (l *List) all() part {
 	return p
 }
 
-// find says what the list has of a name in a directory: below is the part of what lies below it. named says that
-// the list has the name itself, or paths below it.
-func (l *List) find(in part, name []byte) (below part, named bool) {
+// find says what the list has of a name in a directory: below is the part of what lies below it. at is the path, and
+// -1 if it is not in the list. named says that the list has the name itself, or paths below it.
+func (l *List) find(in part, name []byte) (below part, at int, named bool) {
+	at = -1
 	rest := func(i int) []byte { return l.text(l.paths[i])[in.offset:] }
 	n := in.to - in.from
 	from := in.from + search(n, func(i int) int { return bytes.Compare(rest(in.from+i), name) })
 	below = part{from: from, offset: in.offset + len(name) + 1, whole: in.whole}
 	if from < in.to && bytes.Equal(rest(from), name) {
-		l.mark(from)
-		named, below.whole = true, true
+		at, named, below.whole = from, true, true
 		below.from++
 	}
 	// Those below it follow: what is not below it differs in the name, or has more of it.
@@ -151,7 +151,7 @@ func (l *List) find(in part, name []byte) (below part, named bool) {
 		}
 		return 1
 	})
-	return below, named || below.to > below.from
+	return below, at, named || below.to > below.from
 }
 
 // search is the first of n for which compare is not negative.
@@ -168,7 +168,11 @@ func search(n int, compare func(int) int) int {
 }
 
 // mark notes that a path was met.
-func (l *List) mark(i int) { l.met[i/32].Or(1 << (i % 32)) }
+func (l *List) mark(i int) {
+	if i >= 0 {
+		l.met[i/32].Or(1 << (i % 32))
+	}
+}
 
 // Missing yields the paths that were not met, sorted.
 func (l *List) Missing() iter.Seq[string] {

@@ -16,6 +16,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/internal/tools/delta"
+	"github.com/nfsbox/nfsbox/internal/tools/filter"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -58,6 +59,8 @@ type CopyOptions struct {
 	More     bool              // another job follows with this Progress: its totals stay open
 	Each     bool              // report each item that is done, as an event of type "done"
 
+	// Filter says what is copied of a tree, and is told what is left out; nil: all.
+	Filter   *filter.Filter
 	Throttle *throttle.Throttle // bounds the bytes that are moved, and may change meanwhile; nil: nothing does
 
 	Parallel int  // files at once; 0: as many as suit most destinations, 64
@@ -178,7 +181,7 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 		o.Progress = progress.New(nil, o.Now)
 	}
 	before := o.Progress.Snapshot()
-	j := &copyJob{o: &o, failedBefore: before.Counts[progress.Errors], crew: crew{outcomes: outcomes{progress: o.Progress}, more: o.More}}
+	j := &copyJob{o: &o, failedBefore: before.Counts[progress.Errors], crew: crew{outcomes: outcomes{progress: o.Progress}, more: o.More, filter: o.Filter}}
 	err := j.run(ctx)
 	if cerr := j.forgive(j.record.close()); err == nil {
 		err = cerr

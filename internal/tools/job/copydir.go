@@ -333,9 +333,12 @@ func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
 }
 
 // Extra notes what the source does not have. It is deleted when all is copied.
-func (j *copyJob) Extra(_ context.Context, d *delta.Dir, _ *vfs.Entry) error {
-	j.condemned(d.Data.(*dirState))
-	return nil
+func (j *copyJob) Extra(ctx context.Context, d *delta.Dir, e *vfs.Entry) error {
+	s := d.Data.(*dirState)
+	if _, wanted, err := j.wanted(ctx, d.Dir, Place{FS: j.o.Dest.FS, Handle: s.handle}, e); wanted || err != nil {
+		j.condemned(s) // what is at fault shows then
+	}
+	return ctx.Err()
 }
 
 // FaultRight reports what could not be read of the destination's directory: nothing more is copied

@@ -3,9 +3,11 @@ package job
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
+	"github.com/nfsbox/nfsbox/internal/tools/filter"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -17,6 +19,7 @@ type crew struct {
 	slots  chan struct{} // holds one element for each object that is worked at
 	flying sync.WaitGroup
 	more   bool // another job follows with the same progress
+	filter *filter.Filter
 
 	// seen are the directories that the walks so far have entered, and those of a later walk that
 	// is under way. seeing is that of the walk at hand.
@@ -60,6 +63,38 @@ func (c *crew) begin(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(n
 	return c.spawn(ctx, d, e, work)
 }
 
+// firstWalk are the options of the walk in which all is met, and what is left out is counted.
+func (c *crew) firstWalk() walk.Options {
+	return c.choosing(walk.Options{Listed: c.closeTotals, LeftOut: func(_ *walk.Dir, e *vfs.Entry) { c.filter.LeftOut(e) }})
+}
+
+// choosing is o for a walk of the source, of which no more is met than the job's filter chooses.
+func (c *crew) choosing(o walk.Options) walk.Options {
+	if c.filter != nil {
+		o.Choose = c.filter.Choose
+	}
+	return o
+}
+
+// wanted reports whether a name that only the destination has, in at, would be chosen if the source had it in d. below is
+// then what the filter knows of it.
+func (c *crew) wanted(ctx context.Context, d *walk.Dir, at Place, e *vfs.Entry) (below any, ok bool, err error) {
+	if c.filter == nil {
+		return nil, true, nil
+	}
+	own := *e
+	if needed := vfs.MaskType | vfs.MaskSize | vfs.MaskMtime; !own.Attr.Has(needed) {
+		if own.Handle, own.Attr, _, err = at.FS.Lookup(ctx, at.Handle, string(e.Name)); err == nil && !own.Attr.Has(needed) {
+			own.Attr, err = at.FS.GetAttr(ctx, own.Handle, vfs.MaskV3)
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("look at what the destination has: %w", err)
+		}
+	}
+	below, ok = c.filter.Would(d.Chosen, &own)
+	return below, ok, nil
+}
+
 // spawn runs work in the background for an object of d. work gets the name and a copy of e
 // without it. spawn waits for a free slot, and so holds up the listing. An error of work
 // ends the walk.
@@ -88,7 +123,7 @@ func (c *crew) spawn(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(n
 func (c *crew) tree(ctx context.Context, visit func(context.Context, walk.Options) error, again func(context.Context) error) error {
 	c.seeing = &c.seen[0]
 	ctx, end := c.watch(ctx, func() int { return len(c.slots) })
-	err := visit(ctx, walk.Options{Listed: c.closeTotals})
+	err := visit(ctx, c.firstWalk())
 	c.flying.Wait()
 	if err == nil {
 		err = again(ctx)

@@ -211,12 +211,13 @@ func (j *copyJob) deleteNow(ctx context.Context) error {
 			return ctx.Err()
 		},
 	})
-	v := &deletion{copyJob: j, condemn: func(d *delta.Dir, e *vfs.Entry) error {
+	v := &deletion{copyJob: j, condemn: func(d *delta.Dir, e *vfs.Entry, below any) error {
 		s := d.Data.(*deletedIn)
 		s.open(ctx, j.o.Dest.FS)
 		d.Hold()
 		return rm.Remove(remove.Target{
 			Dir: s.handle, Name: string(e.Name), Handle: e.Handle, Attr: e.Attr, Path: d.Path(string(e.Name)), Within: s.within(), Done: d.Release,
+			Choice: j.choice(below),
 		})
 	}}
 	err := v.join(ctx)
@@ -235,14 +236,15 @@ func (j *copyJob) survey(ctx context.Context, each func(path string)) (n uint64,
 			each(path)
 		}
 	}
-	v := &deletion{copyJob: j, dry: true, condemn: func(d *delta.Dir, e *vfs.Entry) error {
+	v := &deletion{copyJob: j, dry: true, condemn: func(d *delta.Dir, e *vfs.Entry, below any) error {
 		path := d.Path(string(e.Name))
 		o, err := j.known(ctx, d.Data.(*deletedIn).handle, string(e.Name), e)
 		if errors.Is(err, vfs.ErrNoEnt) {
 			return nil
 		}
 		if err == nil && o.attr.Type == vfs.TypeDir {
-			return walk.Tree(ctx, j.o.Dest.FS, o.handle, walk.Options{Parallel: 1}, &counter{path, one})
+			c := &counter{path: path, one: one, choice: j.choice(below)}
+			return walk.Tree(ctx, j.o.Dest.FS, o.handle, c.options(), c)
 		}
 		one(path)
 		return err
@@ -255,7 +257,7 @@ func (j *copyJob) survey(ctx context.Context, each func(path string)) (n uint64,
 type deletion struct {
 	*copyJob
 	dry     bool // nothing is changed
-	condemn func(d *delta.Dir, e *vfs.Entry) error
+	condemn func(d *delta.Dir, e *vfs.Entry, below any) error
 }
 
 // deletedIn is a directory of the destination in which something may be deleted.
@@ -292,7 +294,7 @@ func (s *deletedIn) open(ctx context.Context, f vfs.FS) {
 
 // join walks those directories that may have something to delete.
 func (v *deletion) join(ctx context.Context) error {
-	return delta.Tree(ctx, v.o.Source.FS, v.o.Source.Handle, v.o.Dest.FS, delta.Options{Descend: v.descend}, v)
+	return delta.Tree(ctx, v.o.Source.FS, v.o.Source.Handle, v.o.Dest.FS, delta.Options{Walk: v.choosing(walk.Options{}), Descend: v.descend}, v)
 }
 
 func (v *deletion) descend(child *delta.Dir) bool {
@@ -331,27 +333,50 @@ func (v *deletion) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (v
 
 // instead deletes what has the name of a directory of the source.
 func (v *deletion) instead(ctx context.Context, up *delta.Dir, there *vfs.Entry) error {
-	if err := v.condemn(up, there); err != nil {
+	if err := v.unwanted(ctx, up, there); err != nil {
 		return err
 	}
 	return walk.ErrSkipDir
 }
 
 // Entry deletes a directory that has the name of something else.
-func (v *deletion) Entry(_ context.Context, d *delta.Dir, _, there *vfs.Entry) error {
+func (v *deletion) Entry(ctx context.Context, d *delta.Dir, _, there *vfs.Entry) error {
 	d.Data.(*deletedIn).some.Store(true)
 	if there == nil || there.Attr.Type != vfs.TypeDir {
 		return nil
 	}
-	return v.condemn(d, there)
+	return v.unwanted(ctx, d, there)
 }
 
 // Extra deletes what the source does not have.
-func (v *deletion) Extra(_ context.Context, d *delta.Dir, e *vfs.Entry) error {
+func (v *deletion) Extra(ctx context.Context, d *delta.Dir, e *vfs.Entry) error {
 	if v.o.Sync.Delete.OneFileSystem && !d.Data.(*deletedIn).some.Load() {
 		return nil // something may be mounted there
 	}
-	return v.condemn(d, e)
+	return v.unwanted(ctx, d, e)
+}
+
+// unwanted deletes what the destination has, unless the job's filter leaves it out.
+func (v *deletion) unwanted(ctx context.Context, d *delta.Dir, e *vfs.Entry) error {
+	below, wanted, err := v.wanted(ctx, d.Dir, Place{FS: v.o.Dest.FS, Handle: d.Data.(*deletedIn).handle}, e)
+	switch {
+	case errors.Is(err, vfs.ErrNoEnt):
+		return ctx.Err()
+	case err != nil:
+		v.failMore(ctx, d.Path(string(e.Name)), err)
+		return ctx.Err()
+	case !wanted:
+		return nil
+	}
+	return v.condemn(d, e, below)
+}
+
+// choice is what is deleted of a directory, of which the filter knows below. What it leaves out stays.
+func (j *copyJob) choice(below any) remove.Choice {
+	if j.filter == nil {
+		return remove.Choice{}
+	}
+	return remove.Choice{Choose: j.filter.Would, Chosen: below, Stays: j.filter.Through}
 }
 
 // Fault ends the deletion, unless something has vanished.
@@ -391,8 +416,31 @@ func (v *deletion) Leave(ctx context.Context, d *delta.Dir, _ error) error {
 
 // counter is the visitor that counts what is below a directory that would be deleted, and itself.
 type counter struct {
-	path string
-	one  func(path string)
+	path   string
+	one    func(path string)
+	choice remove.Choice
+}
+
+// options are those of its walk: directories in which something is left out, or that are only gone through, stay.
+func (c *counter) options() walk.Options {
+	o := walk.Options{Parallel: 1}
+	if c.choice.Choose != nil {
+		o.Choose = func(in any, e *vfs.Entry) (any, bool) {
+			if in == nil {
+				in = c.choice.Chosen
+			}
+			return c.choice.Choose(in, e)
+		}
+		o.LeftOut = func(d *walk.Dir, _ *vfs.Entry) { keep(d) }
+	}
+	return o
+}
+
+// keep marks d and the directories above it as ones that stay.
+func keep(d *walk.Dir) {
+	for ; d != nil; d = d.Parent {
+		d.Data = true
+	}
 }
 
 func (c *counter) at(d *walk.Dir, name string) string {
@@ -402,7 +450,17 @@ func (c *counter) at(d *walk.Dir, name string) string {
 	return c.path + "/" + d.Path(name)
 }
 
-func (c *counter) Enter(context.Context, *walk.Dir) error { return nil }
+// Enter marks what is only gone through.
+func (c *counter) Enter(_ context.Context, d *walk.Dir) error {
+	chosen := d.Chosen
+	if d.Parent == nil {
+		chosen = c.choice.Chosen
+	}
+	if c.choice.Stays != nil && c.choice.Stays(chosen) {
+		keep(d)
+	}
+	return nil
+}
 
 func (c *counter) Entry(_ context.Context, d *walk.Dir, e *vfs.Entry) error {
 	c.one(c.at(d, string(e.Name)))
@@ -413,6 +471,8 @@ func (c *counter) Entry(_ context.Context, d *walk.Dir, e *vfs.Entry) error {
 func (c *counter) Fault(ctx context.Context, _ *walk.Dir, _ string, _ error) error { return ctx.Err() }
 
 func (c *counter) Leave(_ context.Context, d *walk.Dir, _ error) error {
-	c.one(c.at(d, ""))
+	if d.Data == nil {
+		c.one(c.at(d, ""))
+	}
 	return nil
 }

@@ -28,7 +28,7 @@ var errLate = errors.New("objects are moved in the source while it is copied, an
 // judge tells of directories that have changed each time they were listed.
 func (v *secondLook) judge(ctx context.Context, changed []*seenDir) error {
 	last := &lastLook{v}
-	err := walk.Tree(ctx, v.o.Source.FS, v.o.Source.Handle, walk.Options{Descend: last.descend}, last)
+	err := walk.Tree(ctx, v.o.Source.FS, v.o.Source.Handle, v.choosing(walk.Options{Descend: last.descend}), last)
 	v.flying.Wait()
 	if err != nil {
 		return err

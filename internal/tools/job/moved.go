@@ -90,7 +90,7 @@ func (c *crew) findMoved(ctx context.Context) error {
 	if _, some := c.dirs.take(vfs.Handle{}, new(vfs.Attr)); some == 0 {
 		return nil
 	}
-	err := walk.Tree(ctx, c.source.at.FS, c.source.at.Handle, walk.Options{}, &finder{c})
+	err := walk.Tree(ctx, c.source.at.FS, c.source.at.Handle, c.choosing(walk.Options{}), &finder{c})
 	if errors.Is(err, errFound) {
 		return nil
 	}

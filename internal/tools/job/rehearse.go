@@ -49,7 +49,7 @@ func (j *copyJob) rehearse(ctx context.Context) error {
 		}
 	}
 	watched, end := j.watch(ctx, func() int { return len(j.slots) })
-	o := delta.Options{Walk: walk.Options{Listed: j.closeTotals}, NoExtras: !j.deletes()}
+	o := delta.Options{Walk: j.firstWalk(), NoExtras: !j.deletes()}
 	err := delta.Tree(watched, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, o, &rehearsal{j})
 	j.flying.Wait()
 	if err = end(err); err != nil {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/nfsbox/nfsbox/internal/tools/delta"
+	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -17,7 +18,7 @@ type replacement struct{ *copyJob }
 func (j *copyJob) replaceConflicts(ctx context.Context) error {
 	j.replacing, j.links, j.seeing = true, linkTable{}, new(seenDirs)
 	ctx, end := j.watch(ctx, func() int { return len(j.slots) })
-	err := delta.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, delta.Options{NoExtras: true}, &replacement{j})
+	err := delta.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, delta.Options{Walk: j.choosing(walk.Options{}), NoExtras: true}, &replacement{j})
 	j.flying.Wait()
 	return end(err)
 }

@@ -55,7 +55,7 @@ func (j *copyJob) secondWalk(ctx context.Context) error {
 		later := &j.seen[1]
 		*later = seenDirs{seed: j.seen[0].seed}
 		j.seeing = later
-		err = delta.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, delta.Options{Descend: v.descend, NoExtras: true}, v)
+		err = delta.Tree(ctx, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, delta.Options{Walk: j.choosing(walk.Options{}), Descend: v.descend, NoExtras: true}, v)
 		j.flying.Wait()
 		if err != nil {
 			return err

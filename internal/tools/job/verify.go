@@ -10,6 +10,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/internal/tools/delta"
+	"github.com/nfsbox/nfsbox/internal/tools/filter"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -42,6 +43,9 @@ type VerifyOptions struct {
 	Progress *progress.Tracker // nil: no reports
 	Each     bool              // report each item that was compared, as an event of type "done"
 
+	// Filter says what is compared of a tree, and is told what is left out; nil: all. What it would leave out if the
+	// source had it is not extra in the destination.
+	Filter   *filter.Filter
 	Throttle *throttle.Throttle // bounds the bytes that are compared, and may change meanwhile; nil: nothing does
 
 	Parallel int  // files at once; 0: DefaultParallel
@@ -101,7 +105,7 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
 	}
 	before := o.Progress.Snapshot()
 	slots := make(chan struct{}, parallel(o.Parallel, DefaultParallel))
-	j := &verifyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}, slots: slots}}
+	j := &verifyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}, slots: slots, filter: o.Filter}}
 	err := j.run(ctx)
 	after := j.progress.Snapshot()
 	n := func(c progress.Counter) uint64 { return after.Counts[c] - before.Counts[c] }

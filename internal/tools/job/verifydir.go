@@ -153,7 +153,15 @@ func (j *verifyJob) Entry(ctx context.Context, d *delta.Dir, e, there *vfs.Entry
 
 // Extra reports what the destination has and the source has not.
 func (j *verifyJob) Extra(ctx context.Context, d *delta.Dir, e *vfs.Entry) error {
-	j.differ(d.Path(string(e.Name)), DiffExtra, "not in the source")
+	name := string(e.Name)
+	_, wanted, err := j.wanted(ctx, d.Dir, Place{FS: j.o.Dest.FS, Handle: d.Data.(*side).handle}, e)
+	switch {
+	case errors.Is(err, vfs.ErrNoEnt): // it is no extra any more
+	case err != nil:
+		j.fail(ctx, d.Path(name), err)
+	case wanted:
+		j.differ(d.Path(name), DiffExtra, "not in the source")
+	}
 	return ctx.Err()
 }
 
