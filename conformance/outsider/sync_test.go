@@ -153,3 +153,43 @@ func (b *box) files(dir string) (n int) {
 	}))
 	return n
 }
+
+// TestSyncGoesOn: a sync that was interrupted or killed goes on when the same command is run again: what
+// it had copied stays, no temporary is left, nor a record, and both sides are the same.
+func TestSyncGoesOn(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		t.Run(sig.String(), func(t *testing.T) {
+			heeds(t, sig)
+			b := newBox(t)
+			for i := range 200 {
+				b.write(b.path("srv", "export", fmt.Sprint(i%5), fmt.Sprint(i)), string(pattern(50_000, byte(i))))
+				b.write(b.path("dest", fmt.Sprint(i%5), fmt.Sprint("old", i)), "old")
+			}
+			hold := make(chan struct{})
+			hook, begin, sent := b.signalled(sig, 1_500_000, hold)
+			p := b.proxy(b.serve(b.path("srv")), hook)
+			again := []string{"sync", "--delete", "--delete-from-empty", "--parallel=8", p.url() + "export", "./dest"}
+			r := begin(again...)
+			<-sent
+			status := r.status()
+			close(hold)
+			if want := map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGKILL: -1}[sig]; status != want {
+				t.Fatalf("exit status %d, want %d\n%s", status, want, r.err)
+			}
+			if n := b.files(b.path("dest")); n < 200 {
+				t.Errorf("%d files are there: some were deleted before all was copied", n)
+			}
+			if len(b.unfinished()) != 1 {
+				t.Errorf("records: %q", b.unfinished())
+			}
+			last := b.must(0, append(again, "--json", "--no-progress")...)
+			if sig != syscall.SIGKILL && last.count(b, "unchanged")+last.count(b, "skipped") == 0 || last.count(b, "deleted") != 200 {
+				t.Errorf("it did not go on:\n%s", last.stdout)
+			}
+			b.same(b.path("srv", "export"), b.path("dest"))
+			if len(b.unfinished()) > 0 {
+				t.Errorf("records stay: %q", b.unfinished())
+			}
+		})
+	}
+}
