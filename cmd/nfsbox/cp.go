@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
@@ -31,6 +32,7 @@ type cpCmd struct {
 	ruleFlags
 	ownerMap
 	rateFlags
+	reportFlags
 	mountFlags
 	clientFlags
 	show
@@ -148,7 +150,12 @@ func (c *cpCmd) Run(e *env) (err error) {
 	if err = c.choose(sources); err != nil {
 		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
 	}
-	tracker, err := c.tracker(e)
+	page, err := c.reportFlags.begin(e)
+	defer func() { err = errors.Join(err, page.drop()) }()
+	var tracker *progress.Tracker
+	if err == nil {
+		tracker, err = c.trackerTo(e, page)
+	}
 	if err != nil {
 		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
 	}
@@ -161,13 +168,14 @@ func (c *cpCmd) Run(e *env) (err error) {
 	sum.leftOut = leftOutOf(c.chosen)
 	ferr := c.finish(e, tracker, &sum, err)
 	err = errors.Join(failed, err)
+	count := tracker.Get(progress.Errors)
+	if len(sources) > 1 && !interrupted(e) {
+		count = sum.Errors // which has the sources that failed as a whole, too
+	}
 	if c.text() {
-		count := tracker.Get(progress.Errors)
-		if len(sources) > 1 && !interrupted(e) {
-			count = sum.Errors // which has the sources that failed as a whole, too
-		}
 		sum.print(e.stderr, count)
 	}
+	ferr = errors.Join(ferr, page.write(e, ran{c.verb(), c.Places, countsOf(&sum, tracker), func(w io.Writer) { sum.print(w, count) }, err}))
 	c.stays(e, dest, sum.Left)
 	c.goOn(e, &sum, err)
 	return errors.Join(err, ferr)

@@ -214,7 +214,7 @@ func (n *namedJob) end(e *env, sum *cpSummary, t *progress.Tracker, err error) e
 }
 
 // countsOf are the whole numbers of a summary, and those of its progress that it does not have.
-func countsOf(sum *cpSummary, t *progress.Tracker) map[string]uint64 {
+func countsOf(sum any, t *progress.Tracker) map[string]uint64 {
 	last := t.Snapshot()
 	counts := last.Map()
 	text, err := json.Marshal(sum)

@@ -27,6 +27,7 @@ type syncCmd struct {
 	ruleFlags
 	ownerMap
 	rateFlags
+	reportFlags
 	mountFlags
 	clientFlags
 	show
@@ -108,7 +109,8 @@ func (c *syncCmd) Run(e *env) error {
 	return (&cpCmd{
 		Places: []string{c.Source, c.Dest}, Recursive: true, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel, NoOwner: c.NoOwner,
 		failedFlag: c.failedFlag, fileFlags: c.fileFlags, nulFlag: c.nulFlag, ruleFlags: c.ruleFlags,
-		OtherSource: c.OtherSource, NoResume: c.NoResume, ownerMap: c.ownerMap, rateFlags: c.rateFlags, mountFlags: c.mountFlags, clientFlags: c.clientFlags, show: c.show,
+		OtherSource: c.OtherSource, NoResume: c.NoResume, ownerMap: c.ownerMap, rateFlags: c.rateFlags, reportFlags: c.reportFlags,
+		mountFlags: c.mountFlags, clientFlags: c.clientFlags, show: c.show,
 		sync: how,
 	}).Run(e)
 }

@@ -25,7 +25,10 @@ type show struct {
 }
 
 // tracker starts showing a task. The caller ends it with Finish.
-func (s *show) tracker(e *env) (*progress.Tracker, error) {
+func (s *show) tracker(e *env) (*progress.Tracker, error) { return s.trackerTo(e, nil) }
+
+// trackerTo is tracker, and has a page get what fails and differs, if it is not nil.
+func (s *show) trackerTo(e *env, page *runReport) (*progress.Tracker, error) {
 	none := s.NoProgress || s.Quiet || s.Progress == "none"
 	r := progress.Line(e.stderr)
 	if !none && (s.Progress == "bar" || e.tty && s.Progress != "lines") {
@@ -50,6 +53,9 @@ func (s *show) tracker(e *env) (*progress.Tracker, error) {
 	}
 	if s.retry != nil {
 		r = progress.Both(r, failedEvents{s.retry})
+	}
+	if page != nil {
+		r = progress.Both(r, page)
 	}
 	return progress.New(r, time.Now), nil
 }

@@ -27,6 +27,7 @@ type verifyCmd struct {
 	ruleFlags
 	ownerMap
 	rateFlags
+	reportFlags
 	mountFlags
 	clientFlags
 	show
@@ -76,7 +77,7 @@ type verifySummary struct {
 	RPCs uint64 `json:"rpcs"`
 }
 
-func (c *verifyCmd) Run(e *env) error {
+func (c *verifyCmd) Run(e *env) (err error) {
 	if c.Parallel < 0 || c.Parallel > job.MaxParallel {
 		return c.notBegun(e, refused(fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)), &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
 	}
@@ -92,7 +93,12 @@ func (c *verifyCmd) Run(e *env) error {
 	if err != nil {
 		return c.notBegun(e, err, &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
 	}
-	tracker, err := c.tracker(e)
+	page, err := c.reportFlags.begin(e)
+	defer func() { err = errors.Join(err, page.drop()) }()
+	var tracker *progress.Tracker
+	if err == nil {
+		tracker, err = c.trackerTo(e, page)
+	}
 	if err != nil {
 		return c.notBegun(e, err, &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
 	}
@@ -119,6 +125,8 @@ func (c *verifyCmd) Run(e *env) error {
 	if c.text() {
 		sum.print(e.stderr, tracker.Get(progress.Errors))
 	}
+	count := tracker.Get(progress.Errors)
+	err = errors.Join(err, page.write(e, ran{"verify", []string{c.Source, c.Dest}, countsOf(&sum, tracker), func(w io.Writer) { sum.print(w, count) }, err}))
 	if err != nil && interrupted(e) {
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: of what was compared no record is kept; to compare all again: %s\n", commandLine(e.name, e.args))
 	}
