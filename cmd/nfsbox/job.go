@@ -247,7 +247,7 @@ func (c *jobCancelCmd) Run(e *env) error {
 		return err
 	}
 	if err := r.Send(e.ctx, jobs.Order{Cancel: true}); err != nil {
-		return notTaken(e, &r, err)
+		return c.notTaken(e, &r, err)
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, endTime)
 	defer cancel()
@@ -256,14 +256,27 @@ func (c *jobCancelCmd) Run(e *env) error {
 	} else if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s has ended; to go on: %s\n", r.Name, commandLine(e.name, []string{"job", "resume", r.Name}))
+	how := "; to go on: " + commandLine(e.name, []string{"job", "resume", r.Name})
+	if c.complete() {
+		how = " by itself, and is complete"
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s has ended%s\n", r.Name, how)
 	return err
 }
 
+// complete reports whether a run has ended well. Then a copy without a name has no record any more.
+func (n *jobNamed) complete() bool {
+	_, r, err := n.find()
+	return errors.Is(err, jobs.ErrNone) || err == nil && r.State == jobs.Complete
+}
+
 // notTaken says that a run did not do what it was told.
-func notTaken(e *env, r *jobs.Record, err error) error {
+func (n *jobNamed) notTaken(e *env, r *jobs.Record, err error) error {
 	if e.ctx.Err() != nil {
 		return e.ctx.Err()
+	}
+	if _, now, ferr := n.find(); n.complete() || ferr == nil && now.State != jobs.Running {
+		return refused(fmt.Errorf("the job %s has ended meanwhile", r.Name))
 	}
 	if errors.Is(err, jobs.ErrNotTaken) && job.Locks {
 		return fmt.Errorf("the job %s: %w within %v; it may be of an earlier version, or stopped: %s", r.Name, err, jobs.TakeTime, r.By)

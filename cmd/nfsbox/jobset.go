@@ -41,7 +41,7 @@ func (c *jobSetCmd) Run(e *env) error {
 		return err
 	}
 	if err := r.Send(e.ctx, o); err != nil {
-		return notTaken(e, &r, err)
+		return c.notTaken(e, &r, err)
 	}
 	_, err = fmt.Fprintf(e.stdout, "%s has taken %s\n", r.Name, limitsText(&jobs.Limits{MaxRate: o.MaxRate, MaxLoad: o.MaxLoad}))
 	return err

@@ -259,3 +259,24 @@ func TestProgressLoads(t *testing.T) {
 		}
 	}
 }
+
+// TestJobNotTaken: a run that is stopped does not do what it is told, and one that has been killed meanwhile has
+// ended. Neither finds the order later.
+func TestJobNotTaken(t *testing.T) {
+	b := newBox(t)
+	r, release := b.held(func(url string) []string { return []string{"cp", "-r", "--job", "j", url, b.path("copy")} })
+	b.until("it is listed", func() bool { return b.job("j") != nil })
+	b.no(r.Process.Signal(syscall.SIGSTOP))
+	control := b.path(".state", "nfsbox", "jobs", "j", "control.json")
+	if got := b.must(2, "job", "set", "j", "--max-rate=1M"); !strings.Contains(got.stderr, "has not taken it within 5s") || exists(control) {
+		t.Errorf("it says\n%s", got.stderr)
+	}
+	cancel := b.begin("job", "cancel", "j")
+	b.until("the order is there", func() bool { return exists(control) })
+	b.no(r.Process.Kill())
+	if status := cancel.status(); status != 1 || !strings.Contains(cancel.err.String(), "has ended meanwhile") || exists(control) {
+		t.Errorf("status %d\n%s", status, cancel.err)
+	}
+	r.status()
+	release()
+}
