@@ -86,11 +86,17 @@ type findSummary struct {
 	leftOut
 }
 
+// findTests are the tests that have a value, and the name of a flag here.
+func findTests() []string {
+	return []string{"name", "iname", "path", "ipath", "regex", "iregex", "type", "size", "mtime", "newer", "newer-than", "user", "group", "max-depth", "min-depth"}
+}
+
 // findTest is how this command calls a test of find(1), which is written with one dash there, and whether a value follows.
 func findTest(name string) (flag string, valued, known bool) {
-	switch name {
-	case "name", "iname", "path", "ipath", "regex", "iregex", "type", "size", "mtime", "newer", "newer-than", "user", "group", "max-depth", "min-depth":
+	if slices.Contains(findTests(), name) {
 		return name, true, true
+	}
+	switch name {
 	case "wholename", "iwholename":
 		return strings.Replace(name, "wholename", "path", 1), true, true
 	case "uid":

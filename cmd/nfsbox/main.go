@@ -37,7 +37,7 @@ type cli struct {
 	Ls         lsCmd         `cmd:"" help:"List directories."`
 	Stat       statCmd       `cmd:"" help:"Show the attributes of files."`
 	Cat        catCmd        `cmd:"" help:"Write files to standard output."`
-	Find       findCmd       `cmd:"" help:"Find files in trees, by the tests of find(1)."`
+	Find       findCmd       `cmd:"" help:"Find files in trees, by tests of find(1): names, types, sizes, ages, owners."`
 	Du         duCmd         `cmd:"" help:"Sum up what directories take on the disk."`
 	Df         dfCmd         `cmd:"" help:"Show the space of file systems."`
 	Scan       scanCmd       `cmd:"" help:"Count what lies in trees, and report on it."`
@@ -243,7 +243,7 @@ func run(e *env, args []string) int {
 		err = e.meantAll(kctx.Selected())
 	}
 	if err != nil {
-		return report(e, usageError(parser, err, set.source(err)))
+		return report(e, usageError(parser, args, err, set.source(err)))
 	}
 	// A closed terminal ends the command like an interruption, unless nohup(1) has SIGHUP
 	// ignored. serve reloads its configuration instead.
@@ -306,11 +306,15 @@ func newParser(e *env, set kong.Resolver) (*kong.Kong, *bool, error) {
 }
 
 // usageError is an error of the command line; source says where it was set, if elsewhere.
-func usageError(parser *kong.Kong, err error, source string) error {
-	command := parser.Model.Name
+func usageError(parser *kong.Kong, args []string, err error, source string) error {
+	node := parser.Model.Node
 	var pe *kong.ParseError
 	if errors.As(err, &pe) && pe.Context != nil && pe.Context.Selected() != nil {
-		command = pe.Context.Selected().FullPath()
+		node = pe.Context.Selected()
+	}
+	command := node.FullPath()
+	if pe != nil {
+		err = meant(node, args, err)
 	}
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) && command == "nfsbox serve" {

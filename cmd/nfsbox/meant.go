@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/nfsbox/nfsbox/internal/base/near"
+)
+
+// meant is an error of the command line in which what was meant replaces what kong proposes, to which
+// all flags of one letter are near each other, and so are short names of commands.
+func meant(node *kong.Node, args []string, err error) error {
+	text, _, _ := strings.Cut(err.Error(), ", did you mean")
+	if flag, is := strings.CutPrefix(text, "unknown flag "); is {
+		return unknownFlag(node, args, flag)
+	}
+	if word, is := strings.CutPrefix(text, "unexpected argument "); is {
+		var names []string
+		for _, child := range node.Children {
+			if !child.Hidden {
+				names = append(names, child.Name)
+			}
+		}
+		return errors.New(text + proposed("", near.Of(word, slices.Values(names))))
+	}
+	if short := strings.Replace(text, `,"" but got`, ` but got`, 1); short != text {
+		return errors.New(short) // what a flag is that was not given is no value to give
+	}
+	return err
+}
+
+// unknownFlag is the error of a flag that the command node does not have.
+func unknownFlag(node *kong.Node, args []string, flag string) error {
+	if long, is := strings.CutPrefix(flag, "--"); is {
+		var names []string
+		for _, group := range node.AllFlags(true) {
+			for _, f := range group {
+				names = append(append(names, f.Name), f.Aliases...)
+			}
+		}
+		return errors.New("unknown flag " + flag + proposed("--", near.Of(long, slices.Values(names))))
+	}
+	switch node.Name {
+	case "find":
+		for _, arg := range args {
+			test, is := strings.CutPrefix(arg, "-")
+			if _, _, known := findTest(test); is && !known && len(test) > 1 && test[0] == flag[1] {
+				return fmt.Errorf("%s is no test of this find%s", arg, proposed("-", near.Of(test, slices.Values(findTests()))))
+			}
+		}
+	case "cp":
+		if flag == "-a" || flag == "-p" {
+			return fmt.Errorf("unknown flag %s: cp keeps modes, owners, times, links and lists anyway; -r copies directories", flag)
+		}
+	}
+	return errors.New("unknown flag " + flag)
+}
+
+// proposed is the end of an error that names what was meant; "" if nothing is near.
+func proposed(dashes, word string) string {
+	if word == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", dashes+word)
+}
