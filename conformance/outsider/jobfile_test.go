@@ -94,7 +94,7 @@ func TestJobFileOfBrokenOff(t *testing.T) {
 	}
 }
 
-// TestHostileJobFile: job.json is not ours, of a later program, or a pipe. The job says so, and
+// TestHostileJobFile: job.json is not ours, of a later program, a pipe, or gone. The job says so, and
 // nothing is changed.
 func TestHostileJobFile(t *testing.T) {
 	b := newBox(t)
@@ -121,6 +121,8 @@ func TestHostileJobFile(t *testing.T) {
 	b.no(syscall.Mkfifo(file, 0o600))
 	b.must(1, args...)
 	b.no(os.Remove(file))
+	b.says(1, "put it back", args...)
+	b.no(os.WriteFile(file, []byte(good), 0o600))
 	b.must(0, args...) // what the job has copied is recorded
 }
 
