@@ -31,7 +31,8 @@ type duCmd struct {
 func (*duCmd) Help() string {
 	return `Sums up what directories take on the disk, in KiB, rounded up: each with all that lies below it, which
 stands above it. An object with several names counts once, also for several PLACEs; beyond 1,048,576 of such objects, each
-name of a further one counts, and a note says how many. A link is not followed.
+name of a further one counts, and a note says how many. A link is not followed. PLACEs that overlap are summed up each for itself: a
+directory that lies in two of them counts in both, and twice in the total of -c.
 
 A sum in which something is missing, as it could not be looked at, is what there is at least: the exit status is 2, and with
 --json "complete" is false. Of a server each line has a URL, which other commands take. Attributes come with

@@ -43,6 +43,34 @@ func TestNobodyIsRoot(t *testing.T) {
 	}
 }
 
+// TestServedRootReplaced: the directory that is served was removed and made again. The server's log and doctor
+// say that a reload serves the new one, and it does.
+func TestServedRootReplaced(t *testing.T) {
+	root(t, "to have the kernel's handles")
+	b := newBox(t)
+	b.write(b.path("srv", "f"), "text")
+	s := b.serve(b.path("srv"))
+	b.no(os.RemoveAll(b.path("srv")))
+	b.write(b.path("srv", "g"), "text")
+	if r := b.must(4, "doctor", s.url); !strings.Contains(r.stdout, "SIGHUP") {
+		t.Errorf("doctor does not say what to do:\n%s", r.stdout)
+	}
+	if log := s.log.String(); !strings.Contains(log, "with SIGHUP what is there now is served") || !strings.Contains(log, "code=ESTALE") {
+		t.Errorf("the log does not say what to do:\n%s", log)
+	}
+	b.no(s.cmd.Process.Signal(syscall.SIGHUP))
+	var r *result
+	for range 200 {
+		if r = b.run("ls", s.url); r.status == 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if r.stdout != "g\n" {
+		t.Errorf("after a reload: exit status %d\n%s%s", r.status, r.stdout, r.stderr)
+	}
+}
+
 // asNobody is a run of the command as a user without rights.
 func (b *box) asNobody(args ...string) *exec.Cmd {
 	b.no(os.MkdirAll(b.path("nobody"), 0o777))

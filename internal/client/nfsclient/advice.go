@@ -58,7 +58,11 @@ func (d *diagnosis) adviseMount(refusal *MountError) string {
 	case refusal.Status == vfs.ErrAccess || refusal.Status == vfs.ErrPerm:
 		return fmt.Sprintf("%s is exported %s: see that this host is among them (nfsbox: allow, --allow and clients; Linux: /etc/exports)", e.Path, whom(e)) + d.aboutPort(refusal)
 	}
-	return fmt.Sprintf("%s is exported, but %s cannot be mounted: see that it exists there", e.Path, refusal.Path)
+	text := fmt.Sprintf("%s is exported, but %s cannot be mounted: see that it exists there", e.Path, refusal.Path)
+	if refusal.Status == vfs.ErrServerFault || refusal.Status == vfs.ErrIO {
+		text += "; if it was removed and made again, or mounted over, have the server read its exports anew (nfsbox: SIGHUP; Linux: exportfs -ra)"
+	}
+	return text
 }
 
 // aboutPort adds that a privileged port may be needed, if the caller has none.

@@ -3,6 +3,7 @@ package mountd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 
@@ -76,6 +77,9 @@ func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
 		level := slog.LevelInfo
 		if !known {
 			level = slog.LevelWarn
+		}
+		if errors.Is(err, vfs.ErrStale) {
+			err = fmt.Errorf("%w: the directory was removed or replaced; with SIGHUP what is there now is served", err)
 		}
 		s.log.Tell(level, "mount refused", conn.Name, path, slog.String("path", path),
 			slog.Uint64("claimed_uid", uint64(view.Caller.UID)), slog.Any("error", err))
