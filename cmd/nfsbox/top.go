@@ -12,7 +12,7 @@ type topCmd struct {
 	URL   string        `arg:"" name:"URL" help:"The live view: http://HOST:PORT/, or HOST:PORT."`
 	Once  bool          `help:"Show the figures once, and end."`
 	JSON  bool          `help:"Print a line of JSON for each interval, then a summary."`
-	Every time.Duration `placeholder:"TIME" help:"Time between two requests, such as 10s, from 250ms to 1m (default: that between new figures of the server)."`
+	Every time.Duration `placeholder:"TIME" help:"Time between two requests, such as 10s; less than 250ms is taken for that, and more than 1m for 1m (default: that between new figures of the server)."`
 }
 
 func (*topCmd) Help() string {
