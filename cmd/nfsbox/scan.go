@@ -60,6 +60,8 @@ func (c *scanCmd) Validate() error {
 		return fmt.Errorf("--top takes 1 to %d", scan.MaxTop)
 	case c.DepthTable < -1:
 		return errors.New("--depth-table is at least 0")
+	case c.CSV != "" && c.CSV == c.Report:
+		return errors.New("--csv and --report take a FILE each: one would replace the other")
 	}
 	return c.onlyOne(c.Places)
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
@@ -151,7 +152,7 @@ func TestPlacesSpelled(t *testing.T) {
 		want := server + (&url.URL{Path: "/names/" + name}).EscapedPath()
 		for _, verb := range [][]string{{"find"}, {"find", "--json"}, {"du"}, {"du", "--json"}, {"ls"}, {"ls", "-l"}, {"ls", "--json"}, {"stat"}, {"stat", "--json"}, {"df", "--json"}, {"touch", "--json"}} {
 			status, out, stderr := command(t, append(verb, server+"/names/"+strings.ReplaceAll(name, "[", "%5B"))...) // [ would be a pattern
-			if status != exitOK || !strings.Contains(out, want) || strings.ContainsAny(out, "\x1b\xff") {
+			if status != exitOK || !strings.Contains(out, want) || strings.Contains(out, "\x1b") || !utf8.ValidString(out) {
 				t.Errorf("%v of %q: status %d, %s\nprinted %q\nwant %q", verb, name, status, stderr, out, want)
 			}
 		}
