@@ -142,7 +142,7 @@ func (r *removal) begin() (err error) {
 	if r.failed, err = r.create(r.From0, r.Places, nil); err != nil {
 		return err
 	}
-	r.Verbose = r.Verbose || r.DryRun
+	r.Verbose, r.items = r.Verbose || r.DryRun, true
 	if r.tracker, err = r.rmCmd.tracker(r.e); err != nil {
 		return err
 	}

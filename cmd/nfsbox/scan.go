@@ -208,6 +208,7 @@ func writeTable(b *strings.Builder, t *scan.Table) {
 	if t.Note != "" && t.Name != "findings" {
 		head += "  " + t.Note + "\n"
 	}
+	head += columnHeads(t)
 	for i := range t.Rows {
 		x := &t.Rows[i]
 		if x.Count == 0 && x.Bytes == 0 && x.Path == "" {
@@ -230,6 +231,16 @@ func writeTable(b *strings.Builder, t *scan.Table) {
 		}
 		b.WriteString("  " + x.Label + progress.Clean(x.Path) + "\n")
 	}
+}
+
+// columnHeads say what the numbers of a table are. What is longer than its column stands out to the left.
+func columnHeads(t *scan.Table) (heads string) {
+	for _, what := range []string{t.Count, t.Bytes} {
+		if what != "" {
+			heads += fmt.Sprintf("%14s", strings.TrimSuffix(what, " of files in it"))
+		}
+	}
+	return heads + "\n"
 }
 
 // scanFiles are the files of a report; nil: not asked for.

@@ -22,6 +22,7 @@ type show struct {
 	ErrorsTo   string `type:"path" placeholder:"FILE" help:"Write every failure and difference to FILE, as lines of JSON; in text three of each cause are shown, and the others counted."`
 
 	retry *failedFile // of --failed-to; nil: none
+	items bool        // no bytes are moved: the progress is of items
 }
 
 // tracker starts showing a task. The caller ends it with Finish.
@@ -33,6 +34,9 @@ func (s *show) trackerTo(e *env, page *runReport) (*progress.Tracker, error) {
 	r := progress.Line(e.stderr)
 	if !none && (s.Progress == "bar" || e.tty && s.Progress != "lines") {
 		r = progress.Bar(e.stderr, e.width)
+	}
+	if s.items {
+		r = progress.OfItems(r)
 	}
 	if s.Quiet {
 		r = failures{r}

@@ -94,9 +94,9 @@ func (f *progressFlags) renderer(e *env, all string) progress.Renderer {
 	case f.none():
 		return progress.Grouped(failures{progress.Line(e.stderr)}, all)
 	case f.Progress == "bar" || e.tty && f.Progress != "lines":
-		return progress.Grouped(progress.Bar(e.stderr, e.width), all)
+		return progress.Grouped(progress.OfItems(progress.Bar(e.stderr, e.width)), all)
 	}
-	return progress.Grouped(progress.Line(e.stderr), all)
+	return progress.Grouped(progress.OfItems(progress.Line(e.stderr)), all)
 }
 
 // unsummed leaves the summary to the command.

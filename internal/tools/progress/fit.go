@@ -25,7 +25,10 @@ func (l *line) parts(s *Snapshot) []part {
 		atLeast, items = "", 4
 		parts = append(parts, part{fmt.Sprintf("%d%%", percent(s)), 9, true})
 	}
-	rate, _ := l.speed.rates(s)
+	rate, each := l.speed.rates(s)
+	if l.items {
+		return append(itemParts(s, each), part{text: clock(s.Elapsed), rank: 3})
+	}
 	bytes, ofBytes := s.bytes()
 	parts = append(parts,
 		part{text: Count(s.Items()) + " of " + atLeast + Count(max(s.Counts[FoundItems], s.Items())) + " items", rank: items},
@@ -35,6 +38,22 @@ func (l *line) parts(s *Snapshot) []part {
 	if left, ok := left(s, rate); ok {
 		parts = append(parts, part{"ETA " + clock(left), 6, true})
 	}
+	parts = append(parts, failedParts(s)...)
+	return append(parts, part{text: clock(s.Elapsed), rank: 3})
+}
+
+// itemParts are the parts of a line of items, but for the time.
+func itemParts(s *Snapshot, rate uint64) []part {
+	parts := []part{{text: Count(s.Items()) + " items", rank: 9}}
+	if bytes := s.Counts[Bytes]; bytes > 0 {
+		parts = append(parts, part{text: Size(bytes), rank: 5})
+	}
+	parts = append(parts, part{text: Count(rate) + " items/s", rank: 7})
+	return append(parts, failedParts(s)...)
+}
+
+// failedParts say what has failed or differs.
+func failedParts(s *Snapshot) (parts []part) {
 	for _, c := range [...]struct {
 		n         uint64
 		one, many string
@@ -50,7 +69,7 @@ func (l *line) parts(s *Snapshot) []part {
 			parts = append(parts, part{text: Count(c.n) + " " + c.many, rank: 8})
 		}
 	}
-	return append(parts, part{text: clock(s.Elapsed), rank: 3})
+	return parts
 }
 
 // percent is how much is done: of the bytes, or of the items if there are no bytes. It is 100

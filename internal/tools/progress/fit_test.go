@@ -96,6 +96,21 @@ func TestPercent(t *testing.T) {
 	}
 }
 
+// TestItems: a line of what is met and not copied has items a second, and no share of what there is.
+func TestItems(t *testing.T) {
+	s := &Snapshot{Elapsed: 10 * time.Second}
+	s.Counts[Files], s.Counts[FoundItems], s.Counts[Bytes], s.Counts[FoundBytes] = 12_000, 12_000, 5<<20, 5<<20
+	l := OfItems(Line(nil)).(*line)
+	if got := joinParts(l.parts(s)); got != "12,000 items, 5.0 MiB, 1,200 items/s, 0:10" {
+		t.Error(got)
+	}
+	s.Elapsed, s.Counts[Dirs], s.Counts[Errors] = 12*time.Second, 999, 1
+	s.Counts[Bytes] = 0
+	if got := joinParts(l.parts(s)); got != "13,000 items, 500 items/s, 1 error, 0:12" {
+		t.Error(got)
+	}
+}
+
 // TestSkippedBytes: of a copy that goes on, bytes and items tell the same: what was skipped is done.
 func TestSkippedBytes(t *testing.T) {
 	s := &Snapshot{Elapsed: 10 * time.Second, Closed: true}

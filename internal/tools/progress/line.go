@@ -22,6 +22,7 @@ type line struct {
 	width func() int // of the terminal, in columns; nil: it is none
 	drawn bool       // the cursor is on a line that is to be rewritten
 	speed speed
+	items bool // they are met, and not copied
 }
 
 // Line returns a Renderer for people who read a log: it writes a line every ten seconds. Events get
@@ -31,6 +32,15 @@ func Line(w io.Writer) Renderer { return &line{w: w} }
 // Bar returns a Renderer for a terminal: it rewrites one line in place, which fits the width, in
 // columns, that width returns at that time. Events get lines of their own, above it.
 func Bar(w io.Writer, width func() int) Renderer { return &line{w: w, width: width} }
+
+// OfItems makes a Line or a Bar, or returns r as it is: for what is met and not copied. The line says how many items there
+// are by now, and how many a second.
+func OfItems(r Renderer) Renderer {
+	if l, ok := r.(*line); ok {
+		l.items = true
+	}
+	return r
+}
 
 func (l *line) names() bool { return l.width != nil }
 
