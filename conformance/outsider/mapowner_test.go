@@ -24,9 +24,7 @@ func (b *box) owners(path string) [2]uint32 {
 // every direction, and so have the users that lists name; set-id bits stay with it. A second run with
 // other rules sets owners again; verify knows the rules.
 func TestMappedOwners(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("NOT TESTED without root: it takes root to give files away")
-	}
+	root(t, "it takes root to give files away")
 	b := newBox(t)
 	src := b.path("srv", "src")
 	b.listed(src) // dir/narrowed names the user 12345
