@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -80,6 +81,5 @@ func syncAll(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	return unix.Syncfs(int(d.Fd()))
+	return errors.Join(unix.Syncfs(int(d.Fd())), d.Close())
 }
