@@ -91,7 +91,7 @@ func endings() map[string][]ending {
 	} {
 		all[command] = done(why)
 	}
-	all["job"] = jobEndings()
+	all["job"], all["grep"] = jobEndings(), grepEndings()
 	for _, verb := range strings.Fields("mkdir rmdir mv ln touch chmod chown") {
 		all[verb] = done("all was done")
 	}

@@ -38,6 +38,7 @@ type cli struct {
 	Stat       statCmd       `cmd:"" help:"Show the attributes of files."`
 	Cat        catCmd        `cmd:"" help:"Write files to standard output."`
 	Find       findCmd       `cmd:"" help:"Find files in trees, by tests of find(1): names, types, sizes, ages, owners."`
+	Grep       grepCmd       `cmd:"" help:"Print the lines of files that match a pattern."`
 	Du         duCmd         `cmd:"" help:"Sum up what directories take on the disk."`
 	Df         dfCmd         `cmd:"" help:"Show the space of file systems."`
 	Scan       scanCmd       `cmd:"" help:"Count what lies in trees, and report on it."`
@@ -107,7 +108,8 @@ Exit status, of which each command's own help says more:
   130    a signal has ended it before it was done
   141    the reader of the output has gone
 
-Of arguments that fail, each in its way, the highest status counts.
+Of arguments that fail, each in its way, the highest status counts. grep ends as grep(1) does: with 1 if nothing
+was found, and with 2 if anything is wrong.
 
 FILES
 
@@ -218,6 +220,14 @@ func isTerminal(f *os.File) bool {
 }
 
 func run(e *env, args []string) int {
+	status := runCommand(e, args)
+	if len(args) > 0 && args[0] == "grep" {
+		return grepStatus(status)
+	}
+	return status
+}
+
+func runCommand(e *env, args []string) int {
 	e.args = args
 	raw := e.stderr
 	e.stderr = e.messages()
@@ -271,6 +281,8 @@ func customary(args []string) []string {
 		return append([]string{"version"}, args[1:]...)
 	case args[0] == "ls" || args[0] == "du" || args[0] == "df":
 		return args // their -h is another one
+	case args[0] == "grep":
+		return append([]string{"grep"}, grepArgs(args[1:])...) // so is its
 	case args[0] == "find":
 		args = append([]string{"find"}, findArgs(args[1:])...)
 	}

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nfsbox/nfsbox/internal/base/lines"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/search"
+)
+
+// errFound ends grep -q.
+var errFound = errors.New("it was found")
+
+// grepCounts are counted by all workers.
+type grepCounts struct {
+	began                                            time.Time
+	files, matched, selected, bytes, binary, tooLong atomic.Uint64
+	shown                                            atomic.Uint64
+}
+
+// grepSummary is the last event of grep.
+type grepSummary struct {
+	listSummary
+	leftOut
+	Files    uint64  `json:"files"`          // that were searched
+	Matched  uint64  `json:"matched"`        // of them, those with a line that was selected
+	Selected uint64  `json:"selected"`       // lines
+	Bytes    uint64  `json:"bytes"`          // that were read
+	Binary   uint64  `json:"binary"`         // files that are
+	TooLong  uint64  `json:"lines_too_long"` // that were not searched
+	Seconds  float64 `json:"seconds"`
+	RPCs     uint64  `json:"rpcs"`
+}
+
+func (c *grepCounts) summary(sum listSummary, left leftOut, rpcs uint64) *grepSummary {
+	return &grepSummary{
+		listSummary: sum, leftOut: left, Files: c.files.Load(), Matched: c.matched.Load(), Selected: c.selected.Load(), Bytes: c.bytes.Load(),
+		Binary: c.binary.Load(), TooLong: c.tooLong.Load(), Seconds: time.Since(c.began).Seconds(), RPCs: rpcs,
+	}
+}
+
+// matchEvent is a line, or with -o a match.
+type matchEvent struct {
+	Path      string `json:"path"`
+	PathBytes string `json:"path_base64,omitempty"` // if the path is not UTF-8
+	Line      uint64 `json:"line"`                  // its number, from 1
+	Offset    uint64 `json:"offset"`                // of its first byte, with -o of the match
+	Text      string `json:"text"`                  // without what ends the line
+	TextBytes string `json:"text_base64,omitempty"` // if it is not UTF-8
+}
+
+// fileEvent is a file as a whole.
+type fileEvent struct {
+	Path      string  `json:"path"`
+	PathBytes string  `json:"path_base64,omitempty"` // if the path is not UTF-8
+	Count     *uint64 `json:"count,omitempty"`       // with -c: lines
+}
+
+// grepStyle says how lines look.
+type grepStyle struct {
+	names   bool
+	colour  bool
+	escapes bool // what could steer a terminal is escaped
+}
+
+// The colours are grep's own.
+const (
+	colourName  = "35"
+	colourPlace = "32"
+	colourSep   = "36"
+	colourMatch = "01;31"
+)
+
+func (c *grepCmd) style(e *env) grepStyle {
+	return grepStyle{
+		colour:  c.Color == "always" || c.Color == "auto" && e.size != nil && e.colour,
+		escapes: e.size != nil,
+	}
+}
+
+// paint is s in a colour.
+func (s *grepStyle) paint(text, colour string) string {
+	if !s.colour || text == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m\x1b[K" + text + "\x1b[m\x1b[K"
+}
+
+// clean is text as the output may show it. Tabs are no harm.
+func (s *grepStyle) clean(text []byte) string {
+	if !s.escapes {
+		return string(text)
+	}
+	parts := strings.Split(string(text), "\t")
+	for i := range parts {
+		parts[i] = progress.Clean(parts[i])
+	}
+	return strings.Join(parts, "\t")
+}
+
+func (s *grepStyle) separator() string { return s.paint("--", colourSep) + "\n" }
+
+// grepOut is where the Printer writes: the output of the command, which others write to as well.
+type grepOut struct{ *looker }
+
+func (w grepOut) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, err := w.w.Write(b)
+	if err == nil && w.e.size != nil {
+		err = w.w.Flush()
+	}
+	if err != nil {
+		return n, fmt.Errorf("standard output: %w", err)
+	}
+	return n, nil
+}
+
+// show prints a line, at once if a terminal shows it.
+func (g *grepper) show(o *search.Output, f *search.File, l *lines.Line) error {
+	show := g.showLine
+	if g.cmd.Only {
+		show = g.showMatches
+	}
+	err := show(o, f, l)
+	if err == nil && g.e.size != nil {
+		err = o.Flush()
+	}
+	return err
+}
+
+// showMatches prints what matches in a line.
+func (g *grepper) showMatches(o *search.Output, f *search.File, l *lines.Line) error {
+	if l.Gap && !g.json && g.options.Search.Before+g.options.Search.After > 0 {
+		if _, err := io.WriteString(o, g.style.separator()); err != nil {
+			return err
+		}
+	}
+	if g.cmd.Invert || l.Context {
+		return nil
+	}
+	return g.options.Pattern.Each(l.Text, func(start, end int) error {
+		one := lines.Line{Number: l.Number, Offset: l.Offset + uint64(start), Text: l.Text[start:end]}
+		if g.json {
+			return g.event1(o, "match", g.match(f, &one))
+		}
+		g.counts.shown.Add(1)
+		_, err := io.WriteString(o, g.prefix(f, &one)+g.style.paint(g.style.clean(one.Text), colourMatch)+"\n")
+		return err
+	})
+}
+
+// showLine prints a whole line.
+func (g *grepper) showLine(o *search.Output, f *search.File, l *lines.Line) error {
+	if g.json {
+		kind := "match"
+		if l.Context {
+			kind = "context"
+		}
+		return g.event1(o, kind, g.match(f, l))
+	}
+	g.counts.shown.Add(1)
+	var b strings.Builder
+	if l.Gap && g.options.Search.Before+g.options.Search.After > 0 {
+		b.WriteString(g.style.separator())
+	}
+	b.WriteString(g.prefix(f, l))
+	if err := g.text1(&b, l); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err := io.WriteString(o, b.String())
+	return err
+}
+
+// text1 writes the text of a line, with what matches in it in colour.
+func (g *grepper) text1(b *strings.Builder, l *lines.Line) error {
+	rest := 0
+	if g.style.colour && l.Context == g.cmd.Invert {
+		if err := g.options.Pattern.Each(l.Text, func(start, end int) error {
+			b.WriteString(g.style.clean(l.Text[rest:start]))
+			b.WriteString(g.style.paint(g.style.clean(l.Text[start:end]), colourMatch))
+			rest = end
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	b.WriteString(g.style.clean(l.Text[rest:]))
+	return nil
+}
+
+// prefix is what stands before the text of a line.
+func (g *grepper) prefix(f *search.File, l *lines.Line) string {
+	sep := ":"
+	if l.Context {
+		sep = "-"
+	}
+	sep = g.style.paint(sep, colourSep)
+	var b strings.Builder
+	if g.style.names {
+		b.WriteString(g.style.paint(g.name(f), colourName) + sep)
+	}
+	if g.cmd.Number {
+		b.WriteString(g.style.paint(strconv.FormatUint(l.Number, 10), colourPlace) + sep)
+	}
+	if g.cmd.Offset {
+		b.WriteString(g.style.paint(strconv.FormatUint(l.Offset, 10), colourPlace) + sep)
+	}
+	return b.String()
+}
+
+// name is that of a file for the output.
+func (g *grepper) name(f *search.File) string { return g.shown(f.Name) }
+
+func (g *grepper) match(f *search.File, l *lines.Line) *matchEvent {
+	x := &matchEvent{Path: f.Name, PathBytes: notUTF8(f.Name), Line: l.Number, Offset: l.Offset, Text: string(l.Text)}
+	if !utf8.Valid(l.Text) {
+		x.TextBytes = base64.StdEncoding.EncodeToString(l.Text)
+	}
+	return x
+}
+
+// event1 prints an event among those of its file.
+func (g *grepper) event1(o *search.Output, kind string, v any) error {
+	line, err := progress.AppendObject(nil, time.Now(), kind, v)
+	if err != nil {
+		return err
+	}
+	g.counts.shown.Add(1)
+	_, err = o.Write(line)
+	return err
+}
+
+// done1 says of a file what is to be said in its end.
+func (g *grepper) done1(o *search.Output, f *search.File, r *lines.Result, err error) error {
+	c := &g.counts
+	c.files.Add(1)
+	c.bytes.Add(r.Bytes)
+	c.selected.Add(r.Selected)
+	c.tooLong.Add(r.TooLong)
+	if r.Selected > 0 {
+		c.matched.Add(1)
+	}
+	if r.Binary {
+		c.binary.Add(1)
+	}
+	if err != nil {
+		g.fault(f.Name, fmt.Errorf("%s: %w", f.Name, err))
+	}
+	if r.TooLong > 0 {
+		g.fault(f.Name, fmt.Errorf("%s: %d lines of more than %s were not searched, the first of them line %d", f.Name, r.TooLong, progress.Size(lines.MaxLine), r.FirstTooLong))
+	}
+	if r.Selected > 0 && g.cmd.Quiet {
+		return errFound
+	}
+	return g.verdict(o, f, r)
+}
+
+// verdict prints what -c, -l and -L ask for, or that a binary file matches.
+func (g *grepper) verdict(o *search.Output, f *search.File, r *lines.Result) (err error) {
+	x := &fileEvent{Path: f.Name, PathBytes: notUTF8(f.Name)}
+	switch {
+	case g.cmd.Quiet:
+		return nil
+	case g.cmd.List || g.cmd.ListNot:
+		if g.cmd.List != (r.Selected > 0) {
+			return nil
+		}
+		if g.json {
+			return g.event1(o, "file", x)
+		}
+		g.counts.shown.Add(1)
+		_, err = io.WriteString(o, g.style.paint(g.name(f), colourName)+"\n")
+		return err
+	case g.cmd.Count:
+		return g.counted(o, f, r, x)
+	case !r.BinarySelected:
+		return nil
+	case g.json:
+		return g.event1(o, "binary", x)
+	}
+	g.note(f.Name + ": binary file matches")
+	return nil
+}
+
+// counted prints what -c asks for.
+func (g *grepper) counted(o *search.Output, f *search.File, r *lines.Result, x *fileEvent) error {
+	if g.json {
+		x.Count = &r.Selected
+		return g.event1(o, "count", x)
+	}
+	name := ""
+	if g.style.names {
+		name = g.style.paint(g.name(f), colourName) + g.style.paint(":", colourSep)
+	}
+	g.counts.shown.Add(1)
+	_, err := io.WriteString(o, name+strconv.FormatUint(r.Selected, 10)+"\n")
+	return err
+}
