@@ -8,6 +8,7 @@ require (
 	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/prometheus/client_golang v1.25.0
 	github.com/rogpeppe/go-internal v1.16.0
+	github.com/wasilibs/go-re2 v1.13.0
 	github.com/zeebo/blake3 v0.2.4
 	golang.org/x/sys v0.49.0
 	google.golang.org/protobuf v1.36.12

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/base/lines"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/search"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -46,6 +47,8 @@ type grepCmd struct {
 	Text          bool     `short:"a" help:"Search binary files as if they were text."`
 	SkipBinary    bool     `short:"I" help:"Leave out binary files."`
 	Color         string   `aliases:"colour" enum:"auto,always,never" default:"auto" help:"Show names and matches in colours: on a terminal, unless NO_COLOR is set (auto), always or never."`
+	Engine        string   `enum:"go,re2" default:"go" placeholder:"go|re2" help:"What expressions are matched by: Go's regexp, or RE2. The results are the same."`
+	MaxMem        string   `name:"max-mem" placeholder:"SIZE" help:"The memory of --engine=re2 for a pattern and its states, 64K to 1G (default: 8M)."`
 	Parallel      int      `default:"8" placeholder:"N" help:"Files to read at once, 1 to 256."`
 	OneFileSystem bool     `name:"one-file-system" help:"Leave out directories that are on another file system than PLACE."`
 	ErrorsTo      string   `type:"path" placeholder:"FILE" help:"Write every failure to FILE, as lines of JSON; in text three of each cause are shown, and the others counted."`
@@ -72,8 +75,12 @@ A file with a NUL in its first 96 KiB is binary: that it matches is said, on std
 NUL comes later, lines before its block are. In binary files a NUL ends a line. A hole counts when it is read.
 
 A line of more than 16 MiB is not searched: the file is reported as failed, and its other lines are
-searched. Memory is at most 256 KiB and that for each of --parallel files, and 4 MiB for the output of
-files whose turn has not come.
+searched. Memory is about 1 MiB for each of --parallel files, or ten times its longest line if that is
+more, and 4 MiB for the output of files whose turn has not come.
+
+RE2 is some times as fast where a pattern has no text that each match contains. It keeps states within --max-mem, and
+starts anew when that is full. Where it cannot go on, or gains nothing by that, Go's regexp goes on, and grep
+says so in the end.
 
 --include, --exclude and --filter-from are rsync's: of all, the first that matches an entry decides. If the first is an
 --include, files that none matches are left out, as grep does. A directory that is left out is not listed.
@@ -94,6 +101,8 @@ func (c *grepCmd) Validate() error {
 	switch {
 	case max(c.After, c.Before, c.Context) > maxContext || min(c.After, c.Before, c.Context) < 0:
 		return fmt.Errorf("-A, -B and -C take 0 to %d", maxContext)
+	case c.MaxMem != "" && c.Engine != "re2":
+		return errors.New("--max-mem is for --engine=re2")
 	case c.Parallel < 1 || c.Parallel > search.MaxWorkers:
 		return fmt.Errorf("--parallel takes 1 to %d", search.MaxWorkers)
 	case c.List && c.ListNot:
@@ -161,7 +170,8 @@ type grepper struct {
 	printer *search.Printer
 	style   grepStyle
 	counts  grepCounts
-	found   bool // all that -q asks for
+	re2     *search.RE2 // nil: it was not asked for
+	found   bool        // all that -q asks for
 }
 
 func (c *grepCmd) Run(e *env) error {
@@ -174,7 +184,15 @@ func (c *grepCmd) Run(e *env) error {
 	if err != nil {
 		return refused(err)
 	}
-	g.options = search.Options{Pattern: pattern, Search: c.search(), Workers: c.Parallel, Show: g.show, Done: g.done1}
+	g.options = search.Options{Pattern: pattern, Search: c.search(), Workers: c.Parallel, Show: g.show, Done: g.finished}
+	if c.Engine == "re2" {
+		mem, err := c.maxMem()
+		if err != nil {
+			return refused(err)
+		}
+		g.re2 = search.NewRE2(pattern, mem)
+		g.options.Match = g.re2.Match
+	}
 	if g.looker, err = c.looks(e); err != nil {
 		return err
 	}
@@ -197,6 +215,20 @@ func (c *grepCmd) arguments(e *env) ([]string, error) {
 		places = []string{"-"}
 	}
 	return places, nil
+}
+
+// maxMem is the budget of RE2, in bytes.
+func (c *grepCmd) maxMem() (int, error) {
+	mem, err := parseSize("--max-mem", c.MaxMem)
+	switch {
+	case err != nil:
+		return 0, err
+	case mem == nil:
+		return search.DefaultMaxMem, nil
+	case *mem < search.MinMaxMem || *mem > search.MostMaxMem:
+		return 0, errors.New("--max-mem takes 64K to 1G")
+	}
+	return int(*mem), nil
 }
 
 // search is what is looked for in each file.
@@ -368,8 +400,11 @@ func (g *grepper) end(err error) error {
 		err = nil
 	}
 	left := g.tellLeft()
+	if _, byGo, why := g.engines(); why != "" && !g.json && !g.cmd.Quiet {
+		g.note(fmt.Sprintf("RE2 was given up: %s; Go's regexp has matched %s lines", why, progress.Count(byGo)))
+	}
 	g.entries = g.counts.shown.Load()
-	err = g.looker.done(err, func(sum listSummary) any { return g.counts.summary(sum, left, g.rpcs) })
+	err = g.looker.done(err, func(sum listSummary) any { return g.summary(sum, left) })
 	if err == nil && !found {
 		return &exitError{status: exitNothing}
 	}

@@ -36,15 +36,30 @@ type grepSummary struct {
 	Bytes    uint64  `json:"bytes"`          // that were read
 	Binary   uint64  `json:"binary"`         // files that are
 	TooLong  uint64  `json:"lines_too_long"` // that were not searched
+	Engine   string  `json:"engine"`         // that was asked for
+	ByRE2    uint64  `json:"re2_lines"`      // that RE2 was asked about
+	ByGo     uint64  `json:"go_lines"`       // that Go's regexp was asked about since RE2 was given up
+	GivenUp  string  `json:"re2_given_up,omitempty"`
 	Seconds  float64 `json:"seconds"`
 	RPCs     uint64  `json:"rpcs"`
 }
 
-func (c *grepCounts) summary(sum listSummary, left leftOut, rpcs uint64) *grepSummary {
-	return &grepSummary{
+func (g *grepper) summary(sum listSummary, left leftOut) *grepSummary {
+	c := &g.counts
+	x := &grepSummary{
 		listSummary: sum, leftOut: left, Files: c.files.Load(), Matched: c.matched.Load(), Selected: c.selected.Load(), Bytes: c.bytes.Load(),
-		Binary: c.binary.Load(), TooLong: c.tooLong.Load(), Seconds: time.Since(c.began).Seconds(), RPCs: rpcs,
+		Binary: c.binary.Load(), TooLong: c.tooLong.Load(), Engine: g.cmd.Engine, Seconds: time.Since(c.began).Seconds(), RPCs: g.rpcs,
 	}
+	x.ByRE2, x.ByGo, x.GivenUp = g.engines()
+	return x
+}
+
+// engines says what RE2 was asked, and why it was given up.
+func (g *grepper) engines() (byRE2, byGo uint64, why string) {
+	if g.re2 == nil {
+		return 0, 0, ""
+	}
+	return g.re2.Used()
 }
 
 // matchEvent is a line, or with -o a match.
@@ -150,7 +165,7 @@ func (g *grepper) showMatches(o *search.Output, f *search.File, l *lines.Line) e
 	return g.options.Pattern.Each(l.Text, func(start, end int) error {
 		one := lines.Line{Number: l.Number, Offset: l.Offset + uint64(start), Text: l.Text[start:end]}
 		if g.json {
-			return g.event1(o, "match", g.match(f, &one))
+			return g.fileLine(o, "match", g.match(f, &one))
 		}
 		g.counts.shown.Add(1)
 		_, err := io.WriteString(o, g.prefix(f, &one)+g.style.paint(g.style.clean(one.Text), colourMatch)+"\n")
@@ -165,7 +180,7 @@ func (g *grepper) showLine(o *search.Output, f *search.File, l *lines.Line) erro
 		if l.Context {
 			kind = "context"
 		}
-		return g.event1(o, kind, g.match(f, l))
+		return g.fileLine(o, kind, g.match(f, l))
 	}
 	g.counts.shown.Add(1)
 	var b strings.Builder
@@ -173,7 +188,7 @@ func (g *grepper) showLine(o *search.Output, f *search.File, l *lines.Line) erro
 		b.WriteString(g.style.separator())
 	}
 	b.WriteString(g.prefix(f, l))
-	if err := g.text1(&b, l); err != nil {
+	if err := g.writeText(&b, l); err != nil {
 		return err
 	}
 	b.WriteByte('\n')
@@ -181,8 +196,8 @@ func (g *grepper) showLine(o *search.Output, f *search.File, l *lines.Line) erro
 	return err
 }
 
-// text1 writes the text of a line, with what matches in it in colour.
-func (g *grepper) text1(b *strings.Builder, l *lines.Line) error {
+// writeText writes the text of a line, with what matches in it in colour.
+func (g *grepper) writeText(b *strings.Builder, l *lines.Line) error {
 	rest := 0
 	if g.style.colour && l.Context == g.cmd.Invert {
 		if err := g.options.Pattern.Each(l.Text, func(start, end int) error {
@@ -229,8 +244,8 @@ func (g *grepper) match(f *search.File, l *lines.Line) *matchEvent {
 	return x
 }
 
-// event1 prints an event among those of its file.
-func (g *grepper) event1(o *search.Output, kind string, v any) error {
+// fileLine prints an event among those of its file.
+func (g *grepper) fileLine(o *search.Output, kind string, v any) error {
 	line, err := progress.AppendObject(nil, time.Now(), kind, v)
 	if err != nil {
 		return err
@@ -240,8 +255,8 @@ func (g *grepper) event1(o *search.Output, kind string, v any) error {
 	return err
 }
 
-// done1 says of a file what is to be said in its end.
-func (g *grepper) done1(o *search.Output, f *search.File, r *lines.Result, err error) error {
+// finished says of a file what is to be said in its end.
+func (g *grepper) finished(o *search.Output, f *search.File, r *lines.Result, err error) error {
 	c := &g.counts
 	c.files.Add(1)
 	c.bytes.Add(r.Bytes)
@@ -276,7 +291,7 @@ func (g *grepper) verdict(o *search.Output, f *search.File, r *lines.Result) (er
 			return nil
 		}
 		if g.json {
-			return g.event1(o, "file", x)
+			return g.fileLine(o, "file", x)
 		}
 		g.counts.shown.Add(1)
 		_, err = io.WriteString(o, g.style.paint(g.name(f), colourName)+"\n")
@@ -286,7 +301,7 @@ func (g *grepper) verdict(o *search.Output, f *search.File, r *lines.Result) (er
 	case !r.BinarySelected:
 		return nil
 	case g.json:
-		return g.event1(o, "binary", x)
+		return g.fileLine(o, "binary", x)
 	}
 	g.note(f.Name + ": binary file matches")
 	return nil
@@ -296,7 +311,7 @@ func (g *grepper) verdict(o *search.Output, f *search.File, r *lines.Result) (er
 func (g *grepper) counted(o *search.Output, f *search.File, r *lines.Result, x *fileEvent) error {
 	if g.json {
 		x.Count = &r.Selected
-		return g.event1(o, "count", x)
+		return g.fileLine(o, "count", x)
 	}
 	name := ""
 	if g.style.names {

@@ -14,7 +14,9 @@ import (
 )
 
 // naive is what a Searcher should show, from all the lines at once.
-func naive(match func(string) bool, s lines.Search, data string) (out string, selected uint64) {
+func naive(match func(string) bool, s lines.Search, data string) (string, uint64) {
+	var out strings.Builder
+	selected := uint64(0)
 	all := strings.Split(data, "\n")
 	if all[len(all)-1] == "" {
 		all = all[:len(all)-1]
@@ -23,9 +25,9 @@ func naive(match func(string) bool, s lines.Search, data string) (out string, se
 	show := func(i int, sep string) {
 		if i > shown {
 			if i > shown+1 && shown >= 0 && s.Before+s.After > 0 {
-				out += "--\n"
+				out.WriteString("--\n")
 			}
-			out += fmt.Sprintf("%d%s%s\n", i+1, sep, all[i])
+			fmt.Fprintf(&out, "%d%s%s\n", i+1, sep, all[i])
 			shown = i
 		}
 	}
@@ -34,7 +36,7 @@ func naive(match func(string) bool, s lines.Search, data string) (out string, se
 		full := s.Limit && selected >= s.Max
 		switch {
 		case full && after == 0:
-			return out, selected
+			return out.String(), selected
 		case !full && match(line) != s.Invert:
 			selected++
 			for k := max(i-s.Before, 0); k < i; k++ {
@@ -47,7 +49,7 @@ func naive(match func(string) bool, s lines.Search, data string) (out string, se
 			show(i, "-")
 		}
 	}
-	return out, selected
+	return out.String(), selected
 }
 
 // FuzzBlocks: however a stream comes in pieces, and wherever blocks end, the lines are those of the whole.
