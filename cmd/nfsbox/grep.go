@@ -78,7 +78,7 @@ A line of more than 16 MiB is not searched: the file is reported as failed, and 
 searched. Memory is about 1 MiB for each of --parallel files, or ten times its longest line if that is
 more, and 4 MiB for the output of files whose turn has not come.
 
-RE2 is some times as fast where a pattern has no text that each match contains. It keeps states within --max-mem, and
+RE2 can be several times as fast where a pattern has no text that each match contains. It keeps states within --max-mem, and
 starts anew when that is full. Where it cannot go on, or gains nothing by that, Go's regexp goes on, and grep
 says so in the end.
 
