@@ -133,7 +133,7 @@ has failed. What is left out of SOURCE stays in DEST as it is.
 
   nfsbox cp -r --verify nfs://filer/export/home ./home
   nfsbox cp -r --job move-home nfs://old/export/home/. nfs://new/export/home
-  nfsbox cp -r --map-uid 1000-1999:21000 --map-gid 100:20100 nfs://old/export/home ./home
+  nfsbox cp -r --map-uid 1000-1999:21000 nfs://old/export/home ./home
   nfsbox cp notes.txt nfs://filer/export/inbox/`
 
 func (c *cpCmd) Run(e *env) (err error) {

@@ -54,7 +54,7 @@ are listed. Nothing is changed.
   nfsbox job ls
   nfsbox job show move
   nfsbox job resume 3f2a
-  nfsbox job ls --json | jq -r 'select(.type=="job" and .state=="interrupted").name'`
+  nfsbox job ls --json | jq -r 'select(.state=="interrupted").name'`
 }
 
 // jobNamed is the argument of those that are about one record.

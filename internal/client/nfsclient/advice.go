@@ -60,7 +60,7 @@ func (d *diagnosis) adviseMount(refusal *MountError) string {
 	}
 	text := fmt.Sprintf("%s is exported, but %s cannot be mounted: see that it exists there", e.Path, refusal.Path)
 	if refusal.Status == vfs.ErrServerFault || refusal.Status == vfs.ErrIO {
-		text += "; if it was removed and made again, or mounted over, have the server read its exports anew (nfsbox: SIGHUP; Linux: exportfs -ra)"
+		text += "; if it was removed and made again, or mounted over, have the server read its exports anew (nfsbox: SIGHUP; Linux: exportfs -ra)" //nolint:misspell // the name of a program
 	}
 	return text
 }
