@@ -98,13 +98,18 @@ func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr
 	return attr, err
 }
 
+// clean reports whether nothing is dirty, and nothing was when stableCount was since.
+func (s *shared) clean(since uint64) bool {
+	return s.dirty.Load() == 0 && s.stableCount.Load() == since
+}
+
 // growSince makes the size in attr, if there is one, include the dirty bytes of h. attr is of a
 // reply to a call that was made when shared.stableCount was since: see [node.grow]. It does the
 // same for an object whose files have been closed meanwhile.
 func (f *FS) growSince(since uint64, h vfs.Handle, attr *vfs.Attr) {
 	s := f.s
-	if s.dirty.Load() == 0 && s.stableCount.Load() == since {
-		return // nothing is dirty, and nothing was when the call was made
+	if s.clean(since) {
+		return
 	}
 	s.mu.Lock()
 	n, behind := s.nodes[h], s.closed.behind(h, since)
@@ -230,7 +235,7 @@ func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs
 	return func(yield func(*vfs.Entry, error) bool) {
 		since := f.s.stableCount.Load()
 		for e, err := range all {
-			if e != nil {
+			if e != nil && !f.s.clean(since) { // asked here, the handle is not copied for each entry
 				f.growSince(since, e.Handle, &e.Attr)
 			}
 			if !yield(e, err) {
