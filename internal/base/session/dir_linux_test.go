@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -156,10 +157,17 @@ func TestConnectRefused(t *testing.T) {
 	}
 }
 
-// deadSocket leaves a socket as a killed server does.
+// deadSocket leaves a socket as a killed server does. A test's directory may have any length, and
+// a socket's path may not.
 func deadSocket(t *testing.T, path string) {
 	t.Helper()
-	l, err := net.ListenUnix(network, &net.UnixAddr{Name: path, Net: network})
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }() // nothing was written
+	short := fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), filepath.Base(path))
+	l, err := net.ListenUnix(network, &net.UnixAddr{Name: short, Net: network})
 	if err != nil {
 		t.Fatal(err)
 	}
