@@ -67,10 +67,11 @@ and nothing is copied either, where SOURCE is empty, or has none of the first 64
 then mostly something is not mounted, or another directory was named. --delete-from-empty says that it
 is meant. Where more than --max-delete N objects would be deleted, nothing is, and the number is told.
 In all these cases the exit status is 2. Before a name is deleted, it is looked up in SOURCE once more.
-A SOURCE that cannot be read any more ends the deletion. Symbolic links are deleted and not followed,
-and directories of other file systems that are mounted in what is deleted stay, and have failed.
-Temporaries of another copy into DEST are deleted, too. A SOURCE that lies in DEST is refused. With
---one-file-system, what DEST has in directories that are empty in SOURCE stays.
+A SOURCE that cannot be read any more ends the deletion, and what it has lost since it was listed first
+stays. Symbolic links are deleted and not followed, and directories of other file systems that are
+mounted in what is deleted stay, and have failed; one of the same file system (mount --bind) looks like
+any other. Temporaries of another copy into DEST are deleted, too. Nothing is where SOURCE lies in what
+would be. With --one-file-system, what DEST has in directories that are empty in SOURCE stays.
 
 A directory of DEST whose name is that of a file in SOURCE is replaced with --delete alone, as is a file
 by a directory; without it such items have failed. Where DEST takes two names of SOURCE for one, the one

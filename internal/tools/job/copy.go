@@ -165,6 +165,7 @@ type copyJob struct {
 
 	failedBefore uint64        // items that had failed when the job began
 	toDelete     atomic.Uint64 // names of the destination that the source lacks
+	extras       extras        // those of them that have no other object in their way
 	conflicts    atomic.Uint64 // of those, the ones that have other types in the source
 	surveyed     atomic.Uint64 // objects that would be deleted, if that was asked for
 	deleted      atomic.Uint64

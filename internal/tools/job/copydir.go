@@ -336,6 +336,7 @@ func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
 func (j *copyJob) Extra(ctx context.Context, d *delta.Dir, e *vfs.Entry) error {
 	s := d.Data.(*dirState)
 	if _, wanted, err := j.wanted(ctx, d.Dir, Place{FS: j.o.Dest.FS, Handle: s.handle}, e); wanted || err != nil {
+		j.extras.add(d.Path(string(e.Name)))
 		j.condemned(s) // what is at fault shows then
 	}
 	return ctx.Err()

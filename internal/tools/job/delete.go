@@ -17,7 +17,7 @@ import (
 // A sync deletes last. While it copies it notes which directories of the destination have names that
 // the source lacks, or a directory where the source has none, or the reverse. When all is copied, and
 // nothing has failed, those directories are joined once more: what is deleted was in neither of two
-// listings of the source, a LOOKUP there has not found it just before, and the source's directory
+// listings of the source, the first and one when all was copied, a LOOKUP there has not found it just before, and the source's directory
 // still had its name then (package delta). A fault of the source in this pass ends it.
 
 // DeleteOptions say how a sync deletes what the source does not have.
@@ -67,14 +67,14 @@ func (j *copyJob) refuseEmpty(ctx context.Context) error {
 	if !j.deletes() || j.o.Sync.Delete.FromEmpty || j.o.Name != "" {
 		return nil
 	}
-	names, err := firstNames(ctx, &j.o.Dest, maxTried)
+	names, err := j.firstNames(ctx, j.o.Dest, maxTried)
 	if err != nil {
 		return fmt.Errorf("list the destination: %w", err)
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	has, err := firstNames(ctx, &j.o.Source, 1)
+	has, err := j.firstNames(ctx, j.o.Source, 1)
 	if err != nil {
 		return fmt.Errorf("list the source: %w", err)
 	}
@@ -100,13 +100,21 @@ func (j *copyJob) refuseEmpty(ctx context.Context) error {
 		"--delete-from-empty deletes what the source lacks all the same", len(names), names[0], ErrEmpty)
 }
 
-// firstNames are up to n names of a directory. Those that cannot be names are left out.
-func firstNames(ctx context.Context, p *Place, n int) (names []string, err error) {
-	for e, err := range p.FS.ReadDir(ctx, p.Handle, vfs.Pos{}, 0, 0) {
+// firstNames are up to n names of a directory that the job's filter chooses. Those that cannot be names
+// are left out.
+func (j *copyJob) firstNames(ctx context.Context, at Place, n int) (names []string, err error) {
+	for e, err := range at.FS.ReadDir(ctx, at.Handle, vfs.Pos{}, vfs.MaskType|vfs.MaskSize|vfs.MaskMtime|vfs.MaskHandle, 0) {
 		if err != nil {
 			return nil, err
 		}
-		if walk.CheckName(e.Name) == nil {
+		if walk.CheckName(e.Name) != nil {
+			continue
+		}
+		_, chosen, err := j.wanted(ctx, &walk.Dir{}, at, e)
+		if err != nil && !errors.Is(err, vfs.ErrNoEnt) {
+			return nil, err
+		}
+		if chosen {
 			names = append(names, string(e.Name))
 		}
 		if len(names) == n {
@@ -154,18 +162,26 @@ func (j *copyJob) deleteExtras(ctx context.Context) error {
 			"what could not be read would look as if the source did not have it"})
 		return nil
 	}
+	if j.filter != nil {
+		for path := range j.filter.Missing() {
+			j.progress.Report(progress.Event{Type: "note", Kind: KindNotDeleted, Path: path, Message: "nothing is deleted, as this " +
+				"path is listed, and the source does not have it"})
+			return nil
+		}
+	}
 	if err := j.source.there(ctx); err != nil {
 		return err
 	}
+	n, err := j.survey(ctx, nil)
+	if err != nil {
+		return err
+	}
 	if max := j.o.Sync.Delete.Max; max != nil {
-		n, err := j.survey(ctx, nil)
-		if err != nil {
-			return err
-		}
 		if j.surveyed.Store(n); n > *max {
 			return fmt.Errorf("%w: %d objects, and --max-delete allows %d. Nothing was deleted", ErrTooMany, n, *max)
 		}
 	}
+	defer j.tellLeft(ctx)
 	if j.dry() {
 		_, err := j.survey(ctx, func(path string) {
 			j.deleted.Add(1)
@@ -178,6 +194,18 @@ func (j *copyJob) deleteExtras(ctx context.Context) error {
 		return err
 	}
 	return j.replaceConflicts(ctx)
+}
+
+// tellLeft says what stays for the next sync.
+func (j *copyJob) tellLeft(ctx context.Context) {
+	later, over := j.extras.left()
+	if over > 0 {
+		j.failMore(ctx, ".", fmt.Errorf("%d names more than %d are to be deleted: the same command deletes them", over, maxExtras))
+	}
+	if later > 0 {
+		j.progress.Report(progress.Event{Type: "note", Kind: KindNotDeleted, Message: "something that the source had when it was listed, " +
+			"and has not any more, is not deleted. If the source is as it should be, the same command deletes it"})
+	}
 }
 
 // KindNotDeleted is the kind of a note that says why nothing is deleted.
@@ -194,12 +222,7 @@ func (j *copyJob) deleteNow(ctx context.Context) error {
 			}
 			return true, nil
 		},
-		Enter: func(path string, a *vfs.Attr) error {
-			if j.mayBeSource(ctx, a) {
-				return fmt.Errorf("%s: %w", path, ErrHoldsSource)
-			}
-			return nil
-		},
+		Enter: func(path string, a *vfs.Attr) error { return j.spareSource(ctx, path, a) },
 		Removed: func(path string, _ vfs.Type) {
 			j.deleted.Add(1)
 			if j.o.Each {
@@ -227,6 +250,14 @@ func (j *copyJob) deleteNow(ctx context.Context) error {
 	return err
 }
 
+// spareSource ends the deletion where it would come to the source.
+func (j *copyJob) spareSource(ctx context.Context, path string, a *vfs.Attr) error {
+	if j.mayBeSource(ctx, a) {
+		return fmt.Errorf("%s: %w", path, ErrHoldsSource)
+	}
+	return nil
+}
+
 // survey counts what would be deleted, and calls each, unless that is nil, for each object.
 func (j *copyJob) survey(ctx context.Context, each func(path string)) (n uint64, err error) {
 	var count atomic.Uint64
@@ -243,7 +274,7 @@ func (j *copyJob) survey(ctx context.Context, each func(path string)) (n uint64,
 			return nil
 		}
 		if err == nil && o.attr.Type == vfs.TypeDir {
-			c := &counter{path: path, one: one, choice: j.choice(below)}
+			c := &counter{path: path, one: one, choice: j.choice(below), enter: j.spareSource}
 			return walk.Tree(ctx, j.o.Dest.FS, o.handle, c.options(), c)
 		}
 		one(path)
@@ -353,6 +384,9 @@ func (v *deletion) Extra(ctx context.Context, d *delta.Dir, e *vfs.Entry) error 
 	if v.o.Sync.Delete.OneFileSystem && !d.Data.(*deletedIn).some.Load() {
 		return nil // something may be mounted there
 	}
+	if !v.extras.has(d.Path(string(e.Name))) {
+		return nil
+	}
 	return v.unwanted(ctx, d, e)
 }
 
@@ -418,6 +452,7 @@ func (v *deletion) Leave(ctx context.Context, d *delta.Dir, _ error) error {
 type counter struct {
 	path   string
 	one    func(path string)
+	enter  func(ctx context.Context, path string, a *vfs.Attr) error // of each directory; an error ends the walk
 	choice remove.Choice
 }
 
@@ -451,7 +486,10 @@ func (c *counter) at(d *walk.Dir, name string) string {
 }
 
 // Enter marks what is only gone through.
-func (c *counter) Enter(_ context.Context, d *walk.Dir) error {
+func (c *counter) Enter(ctx context.Context, d *walk.Dir) error {
+	if err := c.enter(ctx, c.at(d, ""), &d.Attr); err != nil {
+		return err
+	}
 	chosen := d.Chosen
 	if d.Parent == nil {
 		chosen = c.choice.Chosen

@@ -199,7 +199,8 @@ func (v *rehearsal) differs(ctx context.Context, src *transfer.Source, there *ob
 }
 
 // Extra notes what the source does not have.
-func (v *rehearsal) Extra(context.Context, *delta.Dir, *vfs.Entry) error {
+func (v *rehearsal) Extra(_ context.Context, d *delta.Dir, e *vfs.Entry) error {
+	v.extras.add(d.Path(string(e.Name)))
 	v.toDelete.Add(1)
 	return nil
 }

@@ -48,8 +48,14 @@ func (v *replacement) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry)
 
 // Entry copies what is not there.
 func (v *replacement) Entry(ctx context.Context, d *delta.Dir, e, there *vfs.Entry) error {
-	if there != nil && d.Data.(*dirState).was != nil && e.Attr.Nlink < 2 {
-		return nil
+	if there != nil && d.Data.(*dirState).was != nil {
+		if there.Attr.Has(vfs.MaskType) && there.Attr.Type == vfs.TypeDir { // something in it was not to be deleted
+			v.failMore(ctx, d.Path(string(e.Name)), errDirInTheWay)
+			return ctx.Err()
+		}
+		if e.Attr.Nlink < 2 {
+			return nil
+		}
 	}
 	return v.copyJob.Entry(ctx, d, e, there)
 }
