@@ -29,7 +29,8 @@ type again struct {
 
 // emptied is a directory that is being removed.
 type emptied struct {
-	kept atomic.Bool // something in it stays, which was told
+	kept   atomic.Bool // something in it stays, which was told
+	opened atomic.Bool // its mode was changed
 }
 
 // options are those of a walk through a directory, for which Choose has returned chosen.
@@ -121,7 +122,20 @@ func (v *emptier) open(d *walk.Dir) {
 		return
 	}
 	set := vfs.SetAttr{Valid: vfs.MaskMode, Mode: d.Attr.Mode&0o7777 | ownerMayAll}
-	_, _ = v.fs.SetAttr(v.ctx, d.Handle, &set, nil)
+	_, err := v.fs.SetAttr(v.ctx, d.Handle, &set, nil)
+	d.Data.(*emptied).opened.Store(err == nil)
+}
+
+// shut gives a directory that stays the mode that it had, also if the work has ended.
+func (v *emptier) shut(d *walk.Dir, at string) error {
+	if !d.Data.(*emptied).opened.Load() {
+		return nil
+	}
+	set := vfs.SetAttr{Valid: vfs.MaskMode, Mode: d.Attr.Mode & 0o7777}
+	if _, err := v.fs.SetAttr(context.WithoutCancel(v.ctx), d.Handle, &set, nil); err != nil && !errors.Is(err, vfs.ErrStale) {
+		return v.failed(at, fmt.Errorf("give the directory its mode again: %w", err))
+	}
+	return nil
 }
 
 // Entry removes an object in the background. In a directory that is walked again it does not: who
@@ -170,9 +184,16 @@ func (v *emptier) Leave(_ context.Context, d *walk.Dir, _ error) error {
 	if v.stays(d) {
 		d.Data.(*emptied).kept.Store(true)
 	}
-	gone, err := v.leave(d, v.path(d, ""))
-	if !gone && d.Parent != nil {
+	at := v.path(d, "")
+	gone, err := v.leave(d, at)
+	if gone {
+		return err
+	}
+	if d.Parent != nil {
 		d.Parent.Data.(*emptied).kept.Store(true)
+	}
+	if serr := v.shut(d, at); err == nil {
+		err = serr
 	}
 	return err
 }

@@ -384,6 +384,39 @@ func TestErrorEndsTheWork(t *testing.T) {
 	}
 }
 
+// TestOpenedStays: a directory that was opened, and stays, has its mode again.
+func TestOpenedStays(t *testing.T) {
+	f := memfs.New(memfs.Options{UID: 1000, GID: 1000})
+	x := newFixture(t, f.As(&vfs.Caller{UID: 1000, GID: 1000}))
+	x.file("a/b/f")
+	x.file("a/b/keep")
+	at := func() (vfs.Handle, uint32) {
+		r, err := vfs.Resolve(t.Context(), x.fs, x.root, "a/b", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Handle, r.Attr.Mode & 0o7777
+	}
+	h, _ := at()
+	if _, err := x.fs.SetAttr(t.Context(), h, &vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o2555}, nil); err != nil {
+		t.Fatal(err)
+	}
+	x.keep = []string{"a/b/keep"}
+	o := x.options()
+	o.Open = true
+	r := New(t.Context(), x.fs, o)
+	if err := r.Remove(Target{Dir: x.root, Name: "a", Path: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	x.expect([]string{"a", "a/b", "a/b/keep"})
+	if _, mode := at(); mode != 0o2555 {
+		t.Errorf("its mode is %o", mode)
+	}
+}
+
 // TestDoneAndOpen: Done is called once for each name, whatever becomes of it, and directories that their
 // owner may not write to are emptied if that was asked for.
 func TestDoneAndOpen(t *testing.T) {
