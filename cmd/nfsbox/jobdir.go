@@ -54,7 +54,7 @@ func openJob(ctx context.Context, name jobName) (*namedJob, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--job: %w", err)
 	}
-	dir, err := jobs.Open(ctx, all.Path(string(name)))
+	dir, err := all.Open(ctx, string(name))
 	if err != nil {
 		return nil, fmt.Errorf("--job %s: %w", name, noPlace(err))
 	}
@@ -90,6 +90,9 @@ const otherState = "set XDG_STATE_HOME to a directory that can be written, and r
 
 // noPlace is err, with the way out if the state directory cannot be written.
 func noPlace(err error) error {
+	if errors.Is(err, jobs.ErrForeign) {
+		return fmt.Errorf("%w. Or %s", err, otherState)
+	}
 	switch s, _ := vfs.StatusOf(err); s {
 	case vfs.ErrAccess, vfs.ErrPerm, vfs.ErrROFS, vfs.ErrNotDir, vfs.ErrNoEnt, vfs.ErrNoSpace:
 		return fmt.Errorf("%w: %s", err, otherState)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -25,9 +24,8 @@ import (
 // the same command finds the record, and goes on. The directory of a record has the job's own
 // file, and "begun".
 const (
-	unfinishedDir = "unfinished"
-	begunFile     = "begun"
-	begunVersion  = 1
+	begunFile    = "begun"
+	begunVersion = 1
 
 	// maxUnfinished is how long after its last entry a record is gone on with. An older one is
 	// removed, and the copy begins anew.
@@ -86,17 +84,11 @@ func (c *cpCmd) recordName(source, dest string) (string, error) {
 
 // unfinishedRoot opens the directory of all records, and makes it if make is set.
 func unfinishedRoot(make bool) (*os.Root, error) {
-	state, err := stateDir()
+	all, err := jobStore()
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(state, "nfsbox", unfinishedDir)
-	if make {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
-		}
-	}
-	return os.OpenRoot(dir)
+	return all.Unfinished(make)
 }
 
 // openUnfinished opens and locks the record of source and dest, and makes one if make is set. It
@@ -146,6 +138,9 @@ func (u *unfinished) take(ctx context.Context, make bool) (taken bool, err error
 	if u.dir, err = u.all.OpenRoot(u.name); err != nil {
 		return false, err
 	}
+	if err := jobs.Private(u.dir); err != nil {
+		return false, errors.Join(err, u.dir.Close())
+	}
 	if u.lock, err = u.dir.Open("."); err != nil {
 		return false, errors.Join(err, u.dir.Close())
 	}
@@ -168,7 +163,7 @@ func (u *unfinished) take(ctx context.Context, make bool) (taken bool, err error
 // load reads what an interrupted run has begun. What cannot be read, or is too old, counts as
 // nothing.
 func (u *unfinished) load() {
-	b, err := job.ReadSmall(u.dir, begunFile)
+	b, err := jobs.Read(u.dir, begunFile)
 	if err != nil {
 		return
 	}

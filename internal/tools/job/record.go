@@ -278,11 +278,19 @@ func openRegular(dir *os.Root, name string, flags int) (*os.File, error) {
 // maxSmall bounds a small file beside the record, in bytes. What follows is not read.
 const maxSmall = 64 << 10
 
-// ReadSmall reads a small file beside the record. What is not a regular file is an error.
-func ReadSmall(dir *os.Root, name string) ([]byte, error) {
+// ReadSmall reads a small file beside the record, unless may, which gets what was opened, returns an error.
+// What is not a regular file is an error.
+func ReadSmall(dir *os.Root, name string, may func(fs.FileInfo) error) ([]byte, error) {
 	f, err := openRegular(dir, name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = may(info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxSmall))
 	return b, errors.Join(err, f.Close())

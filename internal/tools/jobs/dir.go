@@ -21,11 +21,16 @@ type Dir struct {
 	Job Job
 }
 
-// Open opens the job's directory, or makes it, locks its record, and reads what the job is. It
-// waits up to two seconds for another run: the error then Is job.ErrRecord.
-func Open(ctx context.Context, dir string) (*Dir, error) {
+// Open opens the directory of the job of this name, or makes it, locks its record, and reads what the job is.
+// It waits up to two seconds for another run: the error then Is job.ErrRecord. It Is ErrForeign as that of Find.
+func (s Store) Open(ctx context.Context, name string) (*Dir, error) {
+	all, err := s.records(namedDir, true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = all.Close() }() // nothing was written
 	for range maxTaken {
-		d, err := open(ctx, dir)
+		d, err := open(ctx, all, name)
 		if !errors.Is(err, errEnded) {
 			return d, err
 		}
@@ -36,13 +41,16 @@ func Open(ctx context.Context, dir string) (*Dir, error) {
 // maxTaken is how often a record is opened again because it was forgotten before it was locked.
 const maxTaken = 8
 
-func open(ctx context.Context, dir string) (d *Dir, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+func open(ctx context.Context, all *os.Root, name string) (d *Dir, err error) {
+	if err := all.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := all.OpenRoot(name)
 	if err != nil {
 		return nil, err
+	}
+	if err := Private(root); err != nil {
+		return nil, errors.Join(err, root.Close())
 	}
 	d = &Dir{Root: root}
 	if d.Record, err = job.LockRecord(ctx, root); err != nil {
@@ -83,7 +91,7 @@ func (d *Dir) load() error {
 
 // Load reads d.Job from job.json; if there is none, the error Is fs.ErrNotExist.
 func (d *Dir) Load() error {
-	b, err := job.ReadSmall(d.Root, fileName)
+	b, err := Read(d.Root, fileName)
 	if err == nil {
 		d.Job, err = decode(b)
 	}

@@ -15,7 +15,10 @@
 // every [SaveEvery], with what was counted by then. While a run is under way, and after it
 // was killed, its state is [Running]: then only the lock tells which of the two.
 //
-// It is taken for hostile. One of up to maxFile bytes that has all its fields, no other, and
+// A directory that is another user's, or to which others may write, is refused, and so are such files in it:
+// what they say may be that user's command. The directories above it may be root's, too.
+//
+// What job.json says is taken for hostile. One of up to maxFile bytes that has all its fields, no other, and
 // values that make sense is read; any other is an error, and nothing is changed. A later program
 // that adds a field takes another version, since an earlier one would drop it.
 //

@@ -26,9 +26,26 @@ func good() Job {
 	}
 }
 
+// openAt opens the job with the directory dir.
+func openAt(ctx context.Context, t *testing.T, dir string) (*Dir, error) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { // that of a test has what the umask leaves
+		t.Fatal(err)
+	}
+	all, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = all.Close() }() // nothing was written
+	return open(ctx, all, filepath.Base(dir))
+}
+
 func begin(t *testing.T, dir string) *Dir {
 	t.Helper()
-	d, err := Open(t.Context(), dir)
+	d, err := openAt(t.Context(), t, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +153,7 @@ func TestHostile(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, fileName), []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(t.Context(), dir); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), fileName) {
+		if _, err := openAt(t.Context(), t, dir); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), fileName) {
 			t.Errorf("%.99q: error %v, want one with %q", c.text, err, c.says)
 		}
 		if after, err := os.ReadFile(filepath.Join(dir, fileName)); err != nil || string(after) != c.text {
@@ -165,7 +182,7 @@ func TestEarlier(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d, err := Open(t.Context(), dir)
+		d, err := openAt(t.Context(), t, dir)
 		if (err != nil) != c.fails {
 			t.Errorf("%q: %v", c.files, err)
 		}
@@ -197,7 +214,7 @@ func TestInUse(t *testing.T) {
 	d := begin(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // it is not waited for
-	if _, err := Open(ctx, dir); !errors.Is(err, job.ErrRecord) {
+	if _, err := openAt(ctx, t, dir); !errors.Is(err, job.ErrRecord) {
 		t.Errorf("error %v", err)
 	}
 	end(t, d)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-
-	"github.com/nfsbox/nfsbox/internal/tools/job"
 )
 
 // The files of earlier programs.
@@ -27,7 +25,7 @@ const (
 // one that cannot be read is none.
 func (d *Dir) loadOld() error {
 	d.Job = Job{}
-	switch b, err := job.ReadSmall(d.Root, oldTarget); {
+	switch b, err := Read(d.Root, oldTarget); {
 	case err == nil && string(b) == oldInside:
 		d.Job.Target = Inside
 	case err == nil && string(b) == oldItself:
@@ -37,7 +35,7 @@ func (d *Dir) loadOld() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	text, err := job.ReadSmall(d.Root, oldSource)
+	text, err := Read(d.Root, oldSource)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -45,7 +43,7 @@ func (d *Dir) loadOld() error {
 	if n, _ := fmt.Sscanf(string(text), oldSourceLine, &from.FSID[0], &from.FSID[1], &from.FileID, &from.Born); n == 4 {
 		d.Job.From = from
 	}
-	text, err = job.ReadSmall(d.Root, oldPlaces)
+	text, err = Read(d.Root, oldPlaces)
 	var source, dest string
 	if n, _ := fmt.Sscanf(string(text), oldPlacesLines, &source, &dest); err == nil && n == 2 {
 		d.Job.Command, d.Job.Source, d.Job.Dest = "cp", Text(source), Text(dest)

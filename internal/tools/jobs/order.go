@@ -12,8 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/nfsbox/nfsbox/internal/tools/job"
 )
 
 const (
@@ -142,7 +140,7 @@ func (o *orders) next() (order Order, ok bool, err error) {
 	if err != nil || o.told != nil && os.SameFile(info, o.told) && info.ModTime().Equal(o.told.ModTime()) {
 		return order, false, nil
 	}
-	b, err := job.ReadSmall(o.dir, orderFile)
+	b, err := Read(o.dir, orderFile)
 	if err == nil {
 		order, err = decodeOrder(b)
 	}

@@ -13,7 +13,7 @@ import (
 // attended is a job that runs, and what it has been told, in a bubble. It ends with the test.
 func attended(t *testing.T) (r Record, obeyed *[]Order, told *[]error, begin func() (end func())) {
 	t.Helper()
-	s := Store(t.TempDir())
+	s := Store(filepath.Join(t.TempDir(), "nfsbox"))
 	d := named(t, s, "j")
 	t.Cleanup(func() { end(t, d) })
 	r, err := s.Find("j")

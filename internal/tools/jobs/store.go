@@ -83,14 +83,15 @@ type Record struct {
 
 // List calls each with every record, in no order, and with an error for each that cannot be read, whose
 // Record has the name alone, which may hold anything. The error that it returns is of the whole.
-func (s Store) List(each func(Record, error)) error {
+func (s Store) List(each func(Record, error)) (whole error) {
 	for _, kind := range [...]string{namedDir, unnamedDir} {
 		all, list, err := s.all(kind)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return err
+			whole = errors.Join(whole, err)
+			continue
 		}
 		for _, id := range list[:min(len(list), maxRecords)] {
 			r, err := s.read(all, kind, id)
@@ -98,19 +99,17 @@ func (s Store) List(each func(Record, error)) error {
 				each(r, err)
 			}
 		}
-		if err := all.Close(); err != nil {
-			return err
-		}
 		if len(list) > maxRecords {
-			return fmt.Errorf("%s has more than %d records, and the others are not listed", filepath.Join(string(s), kind), maxRecords)
+			whole = errors.Join(whole, fmt.Errorf("%s has more than %d records, and the others are not listed", all.Name(), maxRecords))
 		}
+		whole = errors.Join(whole, all.Close())
 	}
-	return nil
+	return whole
 }
 
 // all opens the directory of records of a kind, and lists them; one more than maxRecords at most.
 func (s Store) all(kind string) (*os.Root, []string, error) {
-	all, err := os.OpenRoot(filepath.Join(string(s), kind))
+	all, err := s.records(kind, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,7 +146,7 @@ func (s Store) read(all *os.Root, kind, id string) (r Record, err error) {
 	case !info.IsDir():
 		return r, errors.New("it is no directory")
 	}
-	if err := ours(info); err != nil {
+	if err := owned(info, r.Dir, false); err != nil { // it may not be opened, which would say less
 		return r, err
 	}
 	dir, err := all.OpenRoot(id)
@@ -155,6 +154,9 @@ func (s Store) read(all *os.Root, kind, id string) (r Record, err error) {
 		return r, err
 	}
 	defer func() { _ = dir.Close() }() // nothing was written
+	if err := Private(dir); err != nil {
+		return r, err
+	}
 	if !r.Named {
 		r.Name = shown(id)
 	}
@@ -217,7 +219,7 @@ func (r *Record) held(dir *os.Root) (by string, held bool, err error) {
 
 // loadBegun reads what a copy without a name says of itself, if it has no job.json.
 func loadBegun(dir *os.Root) (j Job, err error) {
-	b, err := job.ReadSmall(dir, begunFile)
+	b, err := Read(dir, begunFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, nil
 	}
@@ -232,13 +234,13 @@ func loadBegun(dir *os.Root) (j Job, err error) {
 }
 
 // Find finds the record that name names: a job, or a copy without a name, of whose name the beginning is
-// enough. The error Is ErrNone if there is none. Of one that cannot be read the Record has Name, Named
+// enough. The error Is ErrNone if there is none, and ErrForeign if it may be another user's. Of one that cannot be read the Record has Name, Named
 // and Dir.
 func (s Store) Find(name string) (Record, error) {
 	if err := CheckName(name); err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrNone, err)
 	}
-	all, err := os.OpenRoot(filepath.Join(string(s), namedDir))
+	all, err := s.records(namedDir, false)
 	if err == nil {
 		_, err = all.Lstat(name)
 		if err == nil {
@@ -290,7 +292,11 @@ func (s Store) findUnnamed(name string) (r Record, err error) {
 // Forget removes a record. The error Is ErrRuns if a run has it. What is in its directory and not a
 // record's stays, and is an error. Of what was copied nothing is touched.
 func (s Store) Forget(r *Record) error {
-	all, err := os.OpenRoot(filepath.Dir(r.Dir))
+	kind := unnamedDir
+	if r.Named {
+		kind = namedDir
+	}
+	all, err := s.records(kind, false)
 	if err != nil {
 		return err
 	}
@@ -302,8 +308,8 @@ func (s Store) Forget(r *Record) error {
 	case !info.IsDir():
 		return fmt.Errorf("%s is no directory", r.Dir)
 	}
-	if err := ours(info); err != nil {
-		return fmt.Errorf("%s: %w", r.Dir, err)
+	if err := owned(info, r.Dir, false); err != nil {
+		return err
 	}
 	dir, err := all.OpenRoot(r.id)
 	if err != nil {

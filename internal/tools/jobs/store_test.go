@@ -57,7 +57,7 @@ func listed(t *testing.T, s Store) (good, bad []string) {
 
 // TestList: all records are listed, and how they stand is known by their locks.
 func TestList(t *testing.T) {
-	s := Store(t.TempDir())
+	s := Store(filepath.Join(t.TempDir(), "nfsbox"))
 	if good, bad := listed(t, s); len(good)+len(bad) != 0 {
 		t.Errorf("where nothing is: %q, %q", good, bad)
 	}
@@ -88,7 +88,7 @@ func TestList(t *testing.T) {
 
 // TestListHostile: what is no record is named, and the others are listed.
 func TestListHostile(t *testing.T) {
-	s := Store(t.TempDir())
+	s := Store(filepath.Join(t.TempDir(), "nfsbox"))
 	end(t, named(t, s, "good"))
 	for _, name := range []string{"damaged", "later"} {
 		end(t, named(t, s, name))
@@ -127,7 +127,7 @@ func TestListMany(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT TESTED, -short leaves it out: ten thousand directories")
 	}
-	s := Store(t.TempDir())
+	s := Store(filepath.Join(t.TempDir(), "nfsbox"))
 	for i := range maxRecords + 2 {
 		if err := os.MkdirAll(s.Path(fmt.Sprint("j", i)), 0o700); err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestListMany(t *testing.T) {
 
 // TestFind: a copy without a name is found by the beginning of its own, if there is but one.
 func TestFind(t *testing.T) {
-	s := Store(t.TempDir())
+	s := Store(filepath.Join(t.TempDir(), "nfsbox"))
 	withoutName(t, s, someID)
 	withoutName(t, s, someID+fileSuffix)
 	withoutName(t, s, "0123456789ac"+someID[12:])
@@ -168,7 +168,7 @@ func TestFind(t *testing.T) {
 
 // TestForget: a record goes, also a damaged one; not one that runs, and nothing that is not a record's.
 func TestForget(t *testing.T) {
-	s := Store(t.TempDir())
+	s := Store(filepath.Join(t.TempDir(), "nfsbox"))
 	for _, name := range []string{"j", someID[:shownID]} {
 		path := s.Path(name)
 		if name == "j" {
