@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -104,7 +105,7 @@ func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 	incomplete := sum.NoSpace > 0 || sum.DirsClosed > 0
 	if err == nil || !broken && (!incomplete || errors.Is(err, job.ErrIntoItself)) {
 		if sum.Errors > 0 && statusFor(err) == exitIncomplete && (c.Job != "" || c.recorded) {
-			_, _ = fmt.Fprintf(e.stderr, "nfsbox: to try again what has failed: %s\n", commandLine(e.name, resuming(e.args)))
+			_, _ = fmt.Fprintf(e.stderr, "nfsbox: to try again what has failed: %s\n", e.again(resuming(e.args)))
 		}
 		return
 	}
@@ -116,20 +117,20 @@ func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 	}
 	switch {
 	case c.Job != "" || c.recorded:
-		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: %s\n", commandLine(e.name, resuming(e.args)))
+		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to go on from here: %s\n", e.again(resuming(e.args)))
 	case c.stateless:
 		args := e.args
 		if len(c.Places) == 2 {
 			args = c.again(args)
 		}
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: what has been copied is whole and stays, without a record to go on from, for which there is no place; "+
-			"with XDG_STATE_HOME set to a directory that can be written, this makes one, and copies all again, to the same place: %s\n", commandLine(e.name, args))
+			"with XDG_STATE_HOME set to a directory that can be written, this makes one, and copies all again, to the same place: %s\n", e.inItsDir(args))
 	case len(c.Places) > 2: // --job takes one source
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: what has been copied is whole and stays, without a record to go on from; "+
-			"this copies all again, to the same place: %s\n", commandLine(e.name, e.args))
+			"this copies all again, to the same place: %s\n", e.inItsDir(e.args))
 	default:
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: what has been copied is whole and stays, without a record to go on from; "+
-			"this makes one, and copies all again, to the same place: %s\n", commandLine(e.name, c.again(e.args)))
+			"this makes one, and copies all again, to the same place: %s\n", e.inItsDir(c.again(e.args)))
 	}
 }
 
@@ -197,6 +198,27 @@ func lastIndex(all []string, s string) int {
 		}
 	}
 	return -1
+}
+
+// again is the command line that goes on with the copy of args. The user of job resume is in another directory,
+// where paths in args mean others.
+func (e *env) again(args []string) string {
+	all, err := jobStore()
+	if err == nil && e.resumes != "" {
+		if _, err = all.Find(e.resumes); err == nil {
+			return commandLine(e.name, []string{"job", "resume", e.resumes})
+		}
+	}
+	return e.inItsDir(args)
+}
+
+// inItsDir is the command line that runs args in the directory of this run.
+func (e *env) inItsDir(args []string) string {
+	line := commandLine(e.name, args)
+	if dir, err := os.Getwd(); e.resumes != "" && err == nil {
+		return "cd " + quoteArg(dir) + " && " + line
+	}
+	return line
 }
 
 // commandLine is a command and its arguments, for a shell.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -48,8 +49,9 @@ job set changes how fast a copy that runs may be (--max-rate), and how many call
 job forget removes a record. Its command, run again, copies all anew: nothing tells any more which files it
 had copied. No copy and no source is touched. One that runs is not forgotten.
 
-A record that is damaged, of a later version, or not this user's, is told of, with status 2, and the others
-are listed. Nothing is changed.
+A record that is damaged, of a later version, or refused, is told of, with status 2, and the others are
+listed. Nothing is changed. Refused is what may be another user's: a record, or a file in it, or a directory
+above it, in nfsbox, that belongs to another user, or to which others may write. cp --job refuses it, too.
 
   nfsbox job ls
   nfsbox job show move
@@ -62,7 +64,8 @@ type jobNamed struct {
 	Name string `arg:"" job:"" name:"NAME" help:"Of --job, or what job ls shows."`
 }
 
-// find finds the record. The error is told as that of an argument.
+// find finds the record. The error is told as that of an argument if there is none, and as that of an item if it
+// cannot be read.
 func (n *jobNamed) find() (jobs.Store, jobs.Record, error) {
 	all, err := jobStore()
 	if err != nil {
@@ -70,12 +73,9 @@ func (n *jobNamed) find() (jobs.Store, jobs.Record, error) {
 	}
 	r, err := all.Find(n.Name)
 	if err != nil && errors.Is(err, jobs.ErrNone) {
-		err = fmt.Errorf("%w; nfsbox job ls lists them", err)
+		err = refused(fmt.Errorf("%w; nfsbox job ls lists them", err))
 	} else if err != nil {
 		err = fmt.Errorf("the job %s: %w", n.Name, err)
-	}
-	if err != nil {
-		err = refused(err)
 	}
 	return all, r, err
 }
@@ -174,25 +174,22 @@ func (c *jobResumeCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if len(r.Job.Args) == 0 {
-		return refused(fmt.Errorf("the record of %s does not have its command: run that again, which copied %s to %s",
-			r.Name, quoteArg(string(r.Job.Source)), quoteArg(string(r.Job.Dest))))
+	if err := resumable(&r); err != nil {
+		return err
 	}
 	args := resuming(argsOf(&r.Job))
+	again := *e
+	again.name, again.resumes = e.program(), r.Name
 	back, err := os.Getwd()
 	if err == nil {
 		err = os.Chdir(string(r.Job.Dir))
 	}
 	if err != nil {
-		return refused(fmt.Errorf("the job %s was started in a directory that cannot be entered: %w", r.Name, err))
+		return notEntered(&r, err)
 	}
 	defer func() { _ = os.Chdir(back) }() // the process ends
-	if err := isCopyOf(&r, args); err != nil {
-		return refused(fmt.Errorf("the job %s: %w: %s", r.Name, err, commandLine(e.name, args)))
-	}
 	// There is nowhere to report an error of stderr.
-	_, _ = fmt.Fprintf(e.stderr, "nfsbox: in %s: %s\n", quoteArg(string(r.Job.Dir)), commandLine(e.name, args))
-	again := *e
+	_, _ = fmt.Fprintf(e.stderr, "nfsbox: in %s: %s\n", quoteArg(string(r.Job.Dir)), commandLine(again.name, args))
 	if f, is := e.stderr.(folding); is {
 		again.stderr = f.to
 	}
@@ -200,6 +197,40 @@ func (c *jobResumeCmd) Run(e *env) error {
 		return &exitError{status: status}
 	}
 	return nil
+}
+
+// resumable returns the error with which job resume refuses the record of a job that does not run.
+func resumable(r *jobs.Record) error {
+	if len(r.Job.Args) == 0 {
+		return refused(fmt.Errorf("the record of %s does not have its command: run that again, which copied %s to %s",
+			r.Name, quoteArg(string(r.Job.Source)), quoteArg(string(r.Job.Dest))))
+	}
+	args := resuming(argsOf(&r.Job))
+	if err := isCopyOf(r, args); err != nil {
+		return fmt.Errorf("the job %s: %w: %s", r.Name, err, commandLine("", args))
+	}
+	if !filepath.IsAbs(string(r.Job.Dir)) {
+		return notEntered(r, fmt.Errorf("%s: it is no absolute path", quoteArg(string(r.Job.Dir))))
+	}
+	if _, err := os.Stat(string(r.Job.Dir) + "/."); err != nil {
+		return notEntered(r, err)
+	}
+	return nil
+}
+
+func notEntered(r *jobs.Record, err error) error {
+	return refused(fmt.Errorf("the job %s was started in a directory that cannot be entered: %w", r.Name, err))
+}
+
+// program is the name under which the program was called, as it is understood in any directory.
+func (e *env) program() string {
+	if filepath.Base(e.name) == e.name { // it was found in PATH
+		return e.name
+	}
+	if abs, err := filepath.Abs(e.name); err == nil && e.name != "" {
+		return abs
+	}
+	return e.name
 }
 
 func argsOf(j *jobs.Job) []string {

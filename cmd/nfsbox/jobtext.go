@@ -140,7 +140,7 @@ func showJob(e *env, r *jobs.Record) string {
 	row("state", standingText(r))
 	row("error", progress.Clean(j.Error))
 	if len(args) > 0 {
-		row("command", commandLine(e.name, args))
+		row("command", commandLine(e.program(), args))
 	}
 	if j.Dir != "" {
 		row("started in", quoteArg(string(j.Dir)))
@@ -217,9 +217,13 @@ func flagIn(args []string, name string) string {
 // next says what to do about a job.
 func next(e *env, r *jobs.Record) string {
 	does := func(verb string) string { return commandLine(e.name, []string{"job", verb, r.Name}) }
-	switch {
-	case r.State == jobs.Running:
+	if r.State == jobs.Running {
 		return does("cancel") + " ends it"
+	}
+	refuses := resumable(r)
+	switch {
+	case len(r.Job.Args) > 0 && refuses != nil:
+		return does("resume") + " is refused: " + oneLine(refuses)
 	case r.State == jobs.Complete && r.Named:
 		return does("resume") + " copies what has changed since; " + does("forget") + " removes the record"
 	case len(r.Job.Args) == 0:

@@ -164,6 +164,7 @@ type env struct {
 	alone   bool                               // the process runs this command only, which may change its limits
 	name    string                             // the name under which the program was called; "" is nfsbox
 	args    []string
+	resumes string // the record by which nfsbox job resume runs it, in the directory of that; "": it does not
 
 	interrupt func() // ends the command as a signal would; nil: nothing else may
 }

@@ -185,7 +185,7 @@ func TestJobHostile(t *testing.T) {
 	}
 	for _, verb := range []string{"show", "resume", "cancel"} {
 		for _, name := range []string{"0123456789abcdef0123456789abcdef", "link", "fifo"} {
-			b.must(1, "job", verb, name)
+			b.must(2, "job", verb, name)
 		}
 	}
 	if b.run("job", "forget", "link").status == 0 || b.run("job", "forget", "0123456789abcdef0123456789abcdef").status == 0 || !exists(b.path("src")) {
