@@ -59,6 +59,7 @@ func TestGlobTakesNoExponentialTime(t *testing.T) {
 func FuzzGlob(f *testing.F) {
 	f.Add("a*[b-d]?", "abc", false)
 	f.Add("[[:alpha:]", "x\xff", true)
+	f.Add("[[:]", "0", true)
 	f.Fuzz(func(t *testing.T, pattern, name string, fold bool) {
 		if g, err := ParseGlob(pattern, fold); err == nil {
 			g.Match([]byte(name))

@@ -97,13 +97,13 @@ func parseSet(text string) (*set, int, error) {
 		case text[at] == ']' && !first:
 			return s, at + 1, nil
 		case strings.HasPrefix(text[at:], "[:"):
-			if end := strings.Index(text[at:], ":]"); end > 0 {
-				is := class(text[at+2 : at+end])
+			if name, _, ok := strings.Cut(text[at+len("[:"):], ":]"); ok {
+				is := class(name)
 				if is == nil {
-					return nil, 0, fmt.Errorf("there is no class %s", text[at:at+end+2])
+					return nil, 0, fmt.Errorf("there is no class [:%s:]", name)
 				}
 				s.is = append(s.is, is)
-				at += end + 2
+				at += len("[:") + len(name) + len(":]")
 				continue
 			}
 		}
