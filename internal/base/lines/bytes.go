@@ -2,6 +2,7 @@ package lines
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -58,21 +59,32 @@ func narrow(s string) string {
 	return string(b)
 }
 
-// widenPattern widens an expression: its bytes, and escapes of bytes such as \xff, \x{ff} and \377.
+// widenPattern widens an expression: its bytes, and escapes of bytes such as \xff, \x{ff} and \377. What GNU grep has
+// and Go has not is rewritten.
 func widenPattern(s string) string {
 	var b strings.Builder
 	quoted := false // between \Q and \E
+	within := 0     // the length of what is left of a class in brackets
 	for i := 0; i < len(s); {
 		n := 1
+		inClass := i < within
+		if !quoted && !inClass && s[i] == '[' {
+			within = i + classLength(s[i:])
+		}
 		switch {
 		case s[i] >= utf8.RuneSelf:
 			b.WriteRune(wideBase + rune(s[i]))
 			i++
 			continue
+		case inClass && s[i] != '\\':
 		case quoted:
 			quoted = !strings.HasPrefix(s[i:], `\E`)
-		case strings.HasPrefix(s[i:], `\Q`):
+		case !inClass && strings.HasPrefix(s[i:], `\Q`):
 			quoted = true
+		case !inClass && gnuOnly(s[i:]) != "":
+			b.WriteString(gnuOnly(s[i:]))
+			i += 2
+			continue
 		case s[i] == '\\':
 			if c, length := byteEscape(s[i:]); length > 0 {
 				b.WriteRune(wideBase + rune(c))
@@ -87,6 +99,48 @@ func widenPattern(s string) string {
 		i += n
 	}
 	return b.String()
+}
+
+// gnuOnly is what stands for the two bytes at the beginning of s, if GNU grep has them and Go has not: \< and \>,
+// \` and \', and {, of {,n}.
+func gnuOnly(s string) string {
+	switch {
+	case strings.HasPrefix(s, `\<`):
+		return fmt.Sprintf("(?:%c%c)", rune(markBegin), rune(markTail))
+	case strings.HasPrefix(s, `\>`):
+		return fmt.Sprintf("(?:%c%c)", rune(markEnd), rune(markTail))
+	case strings.HasPrefix(s, "\\`"):
+		return `\A`
+	case strings.HasPrefix(s, `\'`):
+		return `\z`
+	case strings.HasPrefix(s, "{,"):
+		if rest := strings.TrimLeft(s[2:], "0123456789"); strings.HasPrefix(rest, "}") {
+			return "{0,"
+		}
+	}
+	return ""
+}
+
+// classLength is how long the class in brackets is with which s begins.
+func classLength(s string) int {
+	i := 1
+	if strings.HasPrefix(s[i:], "^") {
+		i++
+	}
+	for first := true; i < len(s); first = false {
+		switch {
+		case s[i] == ']' && !first:
+			return i + 1
+		case strings.HasPrefix(s[i:], "[:"):
+			if end := strings.Index(s[i+2:], ":]"); end >= 0 {
+				i += 2 + end + 1
+			}
+		case s[i] == '\\':
+			i++
+		}
+		i++
+	}
+	return len(s)
 }
 
 // byteEscape reads the escape at the beginning of s, if it is that of a byte that is not ASCII.

@@ -65,13 +65,19 @@ func expression(r *rand.Rand, depth int) string {
 	if depth == 0 {
 		return atom()
 	}
-	switch r.IntN(10) {
+	switch r.IntN(13) {
 	case 0, 1, 2, 3:
 		return expression(r, depth-1) + expression(r, depth-1)
+	case 10:
+		return `\<` + expression(r, depth-1)
+	case 11:
+		return expression(r, depth-1) + `\>`
+	case 12:
+		return `(\<|` + expression(r, depth-1) + ")" + expression(r, depth-1)
 	case 4:
 		return "(" + expression(r, depth-1) + "|" + expression(r, depth-1) + ")"
 	case 5:
-		return "(" + expression(r, depth-1) + ")" + []string{"*", "+", "?", "{2}", "{1,3}", "{2,}"}[r.IntN(6)]
+		return "(" + expression(r, depth-1) + ")" + []string{"*", "+", "?", "{2}", "{1,3}", "{2,}", "{,2}"}[r.IntN(7)]
 	case 6:
 		return "^" + expression(r, depth-1)
 	case 7:
@@ -206,7 +212,7 @@ func differ(got, want string) string {
 }
 
 // repeatedAssertion may be a repeated group with an assertion in it.
-var repeatedAssertion = regexp.MustCompile(`(?:^|[^\[])(?:\^|\\b).*\)[*+?{]`)
+var repeatedAssertion = regexp.MustCompile(`(?:^|[^\[])(?:\^|\\[b<>]).*\)[*+?{]`)
 
 // TestSpansAgainstGNU: grep -o prints the same matches.
 func TestSpansAgainstGNU(t *testing.T) {

@@ -48,6 +48,13 @@ func Compile(patterns []string, o Options) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
+	tree, span, err := bounds(tree, o.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	if o.Whole || o.Word {
+		tree = span // where a match of no bytes is one of a word that begins or ends is none of these
+	}
 	p := &Pattern{o: o, asserts: asserts(tree)}
 	text := tree.String()
 	selects := text
@@ -65,7 +72,7 @@ func Compile(patterns []string, o Options) (*Pattern, error) {
 	}
 	p.must, p.sole = required(tree)
 	p.sole = p.sole && !o.Whole && !o.Word
-	return p, p.compileSpans(text)
+	return p, p.compileSpans(span.String())
 }
 
 // noWord is a byte that belongs to no word.
