@@ -65,7 +65,7 @@ read a block at a time, several at once; nothing is written anywhere.
 
 What a line is, and what matches, is as for GNU grep -E in the locale C: a character is a byte, whatever the
 encoding is, and the longest match counts. Expressions are those of Go, in linear time: there are no
-back-references, \< and \> are \b, a { that begins no repetition stands for itself, and within brackets a
+back-references, a { that begins no repetition stands for itself, and within brackets a
 backslash escapes; \xff is a byte. A pattern that would become larger than 100,000 instructions is refused.
 
 The lines of a file stay together, and the files come in the order in which they are named and in which the
@@ -276,7 +276,7 @@ func (c *grepCmd) onlyThese() {
 func (g *grepper) all(e *env) error {
 	g.counts.began = time.Now()
 	g.style = g.cmd.style(e)
-	g.style.names = g.cmd.WithName || !g.cmd.NoName && len(g.places) == 0
+	g.style.names = g.cmd.WithName || !g.cmd.NoName && len(g.places) != 1
 	sep := ""
 	if s := &g.options.Search; s.Before+s.After > 0 && !s.Quiet && !g.json {
 		sep = g.style.separator()
@@ -302,14 +302,30 @@ func (g *grepper) all(e *env) error {
 
 // place searches what an argument stands for.
 func (g *grepper) place(arg string) error {
+	name, open := "(standard input)", func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil }
 	if arg != "-" {
-		return g.looker.places([]string{arg}, g.one)
+		if !isStream(arg) {
+			return g.looker.places([]string{arg}, g.one)
+		}
+		name, open = arg, func() (io.ReadCloser, error) { return os.Open(arg) }
 	}
-	r, stop := stdin(g.e.ctx)
+	r, stop := stream(g.e.ctx, open)
 	defer stop()
 	group := search.NewGroup(g.e.ctx, &g.options, g.printer)
-	err := group.Add(search.File{Name: "(standard input)", Read: r})
+	err := group.Add(search.File{Name: name, Read: r})
 	return g.ended(group, err)
+}
+
+// isStream reports whether an argument names a device, a pipe or a descriptor of this host, which are read as they come.
+func isStream(arg string) bool {
+	if place.IsURL(arg) {
+		return false
+	}
+	info, err := os.Stat(arg)
+	if err != nil || info.IsDir() {
+		return false
+	}
+	return !info.Mode().IsRegular() || arg == "/dev/stdin" || strings.HasPrefix(arg, "/dev/fd/") || strings.HasPrefix(arg, "/proc/self/fd/")
 }
 
 // ended waits for a group, and returns what has ended it, unless that is that enough was found.
@@ -323,11 +339,15 @@ func (g *grepper) ended(group *search.Group, err error) error {
 	return err
 }
 
-// stdin is standard input, of which nothing more is waited for when ctx ends.
-func stdin(ctx context.Context) (io.Reader, func()) {
+// stream is what open opens, such as a pipe that nobody has begun to write. When ctx ends nothing more is waited for.
+func stream(ctx context.Context, open func() (io.ReadCloser, error)) (io.Reader, func()) {
 	r, w := io.Pipe()
 	go func() {
-		_, err := io.Copy(w, os.Stdin)
+		from, err := open()
+		if err == nil {
+			_, err = io.Copy(w, from)
+			_ = from.Close() // nothing was written
+		}
 		_ = w.CloseWithError(err) // never fails
 	}()
 	stop := context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
