@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -29,27 +30,48 @@ type stepping struct {
 }
 
 func newStepping(t *testing.T) *stepping {
-	s := new(stepping)
-	s.tree = mem(t, memfs.Options{Fault: func(_ context.Context, op string, h vfs.Handle) error {
-		if do := s.next(op, h); do != nil {
-			synctest.Wait()
-			time.Sleep(time.Minute) // so that each change has a time of its own
-			do(s.tree)
-			time.Sleep(time.Minute)
-		}
-		return nil
-	}})
+	s := &stepping{tree: mem(t, memfs.Options{})}
+	s.fs = stepped{s.fs, s}
 	return s
 }
 
-// next takes the next step, if it is that of the operation.
-func (s *stepping) next(op string, h vfs.Handle) func(*tree) {
+// stepped is the file system of a stepping.
+type stepped struct {
+	vfs.FS
+	s *stepping
+}
+
+func (f stepped) Unwrap() any { return f.FS }
+
+// ReadDir has the next step happen before the first page. Not before another one: a walk may be in
+// the next directory by then, and would see two.
+func (f stepped) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, n uint32) iter.Seq2[*vfs.Entry, error] {
+	return func(yield func(*vfs.Entry, error) bool) {
+		if from == (vfs.Pos{}) {
+			f.s.meet(dir)
+		}
+		f.FS.ReadDir(ctx, dir, from, want, n)(yield)
+	}
+}
+
+// meet has the next step happen, if it is one of dir.
+func (s *stepping) meet(dir vfs.Handle) {
+	if do := s.next(dir); do != nil {
+		synctest.Wait()
+		time.Sleep(time.Minute) // so that each change has a time of its own
+		do(s.tree)
+		time.Sleep(time.Minute)
+	}
+}
+
+// next takes the next step, if it is one of dir. A walk begins with the root.
+func (s *stepping) next(dir vfs.Handle) func(*tree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if op == "readdir" && h == s.root {
+	if dir == s.root {
 		s.done = false
 	}
-	if op != "readdir" || s.done || len(s.steps) == 0 || s.dirs[h] != s.steps[0].dir {
+	if s.done || len(s.steps) == 0 || s.dirs[dir] != s.steps[0].dir {
 		return nil
 	}
 	do := s.steps[0].do
