@@ -21,16 +21,7 @@ type syncCmd struct {
 	NoOwner     bool    `help:"Leave owners and groups as the destination makes them."`
 	OtherSource bool    `name:"other-source" help:"With --job: go on although SOURCE is not the directory any more that it was."`
 	NoResume    bool    `name:"no-resume" help:"Use no record of a run of the same command that was interrupted."`
-	failedFlag
-	fileFlags
-	nulFlag
-	ruleFlags
-	ownerMap
-	rateFlags
-	reportFlags
-	mountFlags
-	clientFlags
-	show
+	pairFlags
 }
 
 func (*syncCmd) Help() string { return syncHelp }
@@ -109,9 +100,7 @@ func (c *syncCmd) Run(e *env) error {
 	}
 	return (&cpCmd{
 		Places: []string{c.Source, c.Dest}, Recursive: true, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel, NoOwner: c.NoOwner,
-		failedFlag: c.failedFlag, fileFlags: c.fileFlags, nulFlag: c.nulFlag, ruleFlags: c.ruleFlags,
-		OtherSource: c.OtherSource, NoResume: c.NoResume, ownerMap: c.ownerMap, rateFlags: c.rateFlags, reportFlags: c.reportFlags,
-		mountFlags: c.mountFlags, clientFlags: c.clientFlags, show: c.show,
+		OtherSource: c.OtherSource, NoResume: c.NoResume, pairFlags: c.pairFlags,
 		sync: how,
 	}).Run(e)
 }

@@ -21,16 +21,7 @@ type verifyCmd struct {
 	Parallel int    `help:"Files to compare at once; 0 takes the default."`
 	Owner    bool   `help:"Compare owners and groups as well."`
 	ACLs     bool   `name:"acls" help:"Compare access control lists and extended attributes as well."`
-	failedFlag
-	fileFlags
-	nulFlag
-	ruleFlags
-	ownerMap
-	rateFlags
-	reportFlags
-	mountFlags
-	clientFlags
-	show
+	pairFlags
 }
 
 func (*verifyCmd) Help() string {
