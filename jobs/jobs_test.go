@@ -137,7 +137,7 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
-// TestEventsNotReceived: who does not receive holds the job up until its context ends, and no longer.
+// TestEventsNotReceived: a program that does not receive holds the job up until its context ends, and no longer.
 func TestEventsNotReceived(t *testing.T) {
 	src := made(t, 3)
 	dst := filepath.Join(t.TempDir(), "dst")

@@ -39,7 +39,7 @@ func (d *dir) connect(ctx context.Context, path, name string) (*Conn, error) {
 	case errors.Is(err, unix.EACCES):
 		return nil, refused("%s/%s is not for this user", path, name)
 	case errors.Is(err, unix.EAGAIN):
-		return nil, refused("%s/%s has too many clients who wait", path, name)
+		return nil, refused("%s/%s has too many clients that wait", path, name)
 	case err != nil:
 		return nil, fmt.Errorf("localio: %s/%s: %w", path, name, err)
 	}

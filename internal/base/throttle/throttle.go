@@ -3,7 +3,7 @@
 //
 // # How
 //
-// What passes is a debt, which time pays off at the rate. Who comes passes while the debt is less than
+// What passes is a debt, which time pays off at the rate. An operation passes while the debt is less than
 // slack, and waits otherwise: the first to come, for the time; those behind it, for their turn. So the
 // bytes of any time are those of the rate, and at most slack and one part more. A timer that is late
 // costs nothing, as it is made up for within slack.
@@ -49,7 +49,7 @@ func New(rate uint64) *Throttle {
 	return t
 }
 
-// Set changes the bound, also for those who wait.
+// Set changes the bound, also for what waits already.
 func (t *Throttle) Set(rate uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

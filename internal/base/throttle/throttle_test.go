@@ -56,7 +56,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestSet: a changed rate holds at once, also for those who wait.
+// TestSet: a changed rate holds at once, also for what waits already.
 func TestSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := New(Least)
@@ -85,7 +85,7 @@ func TestSet(t *testing.T) {
 	})
 }
 
-// TestNone: nil, and a rate of 0, bound nothing; who waits stops when its context ends.
+// TestNone: nil, and a rate of 0, bound nothing; a wait ends with its context.
 func TestNone(t *testing.T) {
 	var none *Throttle
 	if err := none.Take(t.Context(), 1<<40); err != nil || none.Part(7) != 7 || none.Rate() != 0 {

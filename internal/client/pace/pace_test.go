@@ -53,7 +53,7 @@ func TestOnWait(t *testing.T) {
 	})
 }
 
-// TestSetMax: a changed limit holds at once, for those who wait, too, and a limit that is found anew is
+// TestSetMax: a changed limit holds at once, for what waits already, too, and a limit that is found anew is
 // found from the beginning.
 func TestSetMax(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -299,7 +299,7 @@ func TestPatience(t *testing.T) {
 }
 
 // TestTryEnter takes a place that is there for the lane, and does not wait for others,
-// nor pass those who wait.
+// nor pass what waits.
 func TestTryEnter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gate(t, Options{Threads: MinThreads})
@@ -315,7 +315,7 @@ func TestTryEnter(t *testing.T) {
 		}
 		l.Leave(Meta)
 		if l.TryEnter(Meta) {
-			t.Error("who tries has passed who waits")
+			t.Error("the try has passed what waits")
 		}
 		if err := <-waits; err != nil {
 			t.Error(err)
@@ -412,7 +412,7 @@ func TestClose(t *testing.T) {
 		synctest.Wait()
 		go func() { closed <- g.Close() }()
 		if err := <-waits; !errors.Is(err, ErrClosed) {
-			t.Errorf("who waited got %v", err)
+			t.Errorf("the wait ended with %v", err)
 		}
 		synctest.Wait()
 		select {

@@ -251,7 +251,7 @@ func TestGateHeldLocks(t *testing.T) {
 	}()
 	for end := time.Now().Add(20 * time.Second); entered(g)[classMeta] == before || g.Snapshot().Inside > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Error("who waits for a lock keeps his place")
+			t.Error("an operation that waits for a lock keeps its place")
 			break
 		}
 	}

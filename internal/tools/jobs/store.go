@@ -348,8 +348,8 @@ func (r *Record) lock(dir *os.Root) (*os.File, error) {
 // ofRecord matches the names of files that records have.
 var ofRecord = regexp.MustCompile(`^(copied|index\.[A-Za-z0-9.]+|job\.json|control\.json|begun|target|places|source)$|^[a-z]+(\.json)?(\.[A-Z0-9]+)?\.tmp$`)
 
-// empty removes what a record has in dir, the record itself at the end: until then it is locked for
-// those who come by.
+// empty removes what a record has in dir, the record itself at the end: until then it is locked
+// for other processes.
 func empty(dir *os.Root) error {
 	f, err := dir.Open(".")
 	if err != nil {

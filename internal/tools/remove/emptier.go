@@ -138,8 +138,8 @@ func (v *emptier) shut(d *walk.Dir, at string) error {
 	return nil
 }
 
-// Entry removes an object in the background. In a directory that is walked again it does not: who
-// walks that has a slot already, and would wait for another.
+// Entry removes an object in the background. In a directory that is walked again it does not:
+// that walk has a slot already, and would wait for another.
 func (v *emptier) Entry(_ context.Context, d *walk.Dir, e *vfs.Entry) error {
 	name, t := string(e.Name), e.Attr.Type
 	if v.again != nil {
