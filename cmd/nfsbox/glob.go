@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"iter"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/tools/find"
 	"github.com/nfsbox/nfsbox/internal/tools/ls"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -69,7 +69,7 @@ func orItself(each iter.Seq2[string, error]) iter.Seq2[string, error] {
 	}
 }
 
-// matches are the places that an argument stands for. The patterns are those of path.Match, in
+// matches are the places that an argument stands for. The patterns are those of find, in
 // the path of a URL: patterns of local paths are the shell's. One with a slash behind it stands for
 // directories. It is an error if nothing is there that it stands for.
 func matches(ctx context.Context, arg string, po place.Options) ([]string, error) {
@@ -116,7 +116,7 @@ func matchesBelow(ctx context.Context, at, dir string, parts []segment, po place
 // segment is a part of a URL's path.
 type segment struct {
 	name    string
-	pattern string // of path.Match; "": it is none
+	pattern *find.Glob // nil: it is none
 }
 
 // patternOf divides a URL's path into the directory without a pattern, and what follows, with an
@@ -129,7 +129,7 @@ func patternOf(arg string) (dir string, parts []segment) {
 	for text := range strings.SplitSeq(raw, "/") {
 		switch p := segmentOf(text); {
 		case p.name == "":
-		case p.pattern == "" && len(parts) == 0:
+		case p.pattern == nil && len(parts) == 0:
 			dir = inside(dir, p.name)
 		default:
 			parts = append(parts, p)
@@ -154,17 +154,15 @@ func segmentOf(raw string) segment {
 		if c == '%' {
 			one, _ := url.PathUnescape(raw[i : i+3]) // the whole could be
 			c, i = one[0], i+2
-			if strings.IndexByte(`*[]\^-`, c) >= 0 {
+			if strings.IndexByte(`*[]\!^:-`, c) >= 0 {
 				b.WriteByte('\\')
 			}
-		} else if c == '!' && i > 0 && raw[i-1] == '[' {
-			c = '^' // as package path writes what shells write so
 		}
 		b.WriteByte(c)
 	}
-	pattern := b.String()
-	if _, err := path.Match(pattern, ""); err != nil {
-		pattern = "" // as for a shell
+	pattern, err := find.ParseGlob(b.String(), false)
+	if err != nil || pattern.Literal() {
+		return segment{name: name} // as for a shell
 	}
 	return segment{name, pattern}
 }
@@ -230,7 +228,7 @@ func (g *globber) directory(dir vfs.Handle, name string) (h vfs.Handle, isDir bo
 // names are the names in dir that a part stands for, sorted. As for a shell, what is no
 // pattern, or matches nothing, stands for itself. Names that begin with a dot match only a pattern that does.
 func (g *globber) names(dir vfs.Handle, p segment) (names []string, err error) {
-	if p.pattern == "" {
+	if p.pattern == nil {
 		return g.itself(dir, p.name)
 	}
 	for entry, err := range walk.List(g.ctx, g.fs, dir, 0) {
@@ -238,8 +236,7 @@ func (g *globber) names(dir vfs.Handle, p segment) (names []string, err error) {
 			return nil, err
 		}
 		name := string(entry.Name)
-		ok, _ := path.Match(p.pattern, name) // the pattern has no error: it was tried
-		if !ok || walk.CheckName(entry.Name) != nil || ls.Hidden(name) && !ls.Hidden(p.name) {
+		if !p.pattern.Match(entry.Name) || walk.CheckName(entry.Name) != nil || ls.Hidden(name) && !ls.Hidden(p.name) {
 			continue
 		}
 		if len(names) == maxMatches {

@@ -68,6 +68,11 @@ func ParseGlob(pattern string, fold bool) (*Glob, error) {
 	return g, nil
 }
 
+// Literal reports whether the pattern has no character that stands for others.
+func (g *Glob) Literal() bool {
+	return !slices.ContainsFunc(g.parts, func(p part) bool { return p.star || p.any || p.set != nil })
+}
+
 // next is the first character of s, and its length.
 func next(s string) (rune, int) {
 	c, n := utf8.DecodeRuneInString(s)
