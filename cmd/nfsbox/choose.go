@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"reflect"
 	"slices"
@@ -57,6 +58,29 @@ func ruleMapper() kong.Option {
 		return err
 	}))
 }
+
+// ordered is a switch of which the last counts, of several that exclude each other: how many arguments followed, and one; 0 if
+// it was not given. One with a value, as settings have it, is before all others.
+type ordered int
+
+// IsBool implements kong.BoolMapperValue.
+func (ordered) IsBool() bool { return true }
+
+// Decode implements kong.MapperValue.
+func (o *ordered) Decode(ctx *kong.DecodeContext) error {
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		*o = ordered(ctx.Scan.Len() + 1)
+		return nil
+	}
+	on, err := strconv.ParseBool(fmt.Sprint(ctx.Scan.Pop().Value))
+	if *o = 0; on {
+		*o = math.MaxInt
+	}
+	return err
+}
+
+// after reports whether it was given, and the other one not, or before.
+func (o ordered) after(other ordered) bool { return o != 0 && (other == 0 || o < other) }
 
 // filter makes the filter of the flags. It reads their files. What is wrong with one is an error that names it.
 func (f *ruleFlags) filter(from0 bool, files *fileFlags) (*filter.Filter, error) {

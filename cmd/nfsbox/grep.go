@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
 	"slices"
@@ -20,9 +21,10 @@ import (
 )
 
 type grepCmd struct {
-	Pattern       *string  `arg:"" optional:"" name:"PATTERN" help:"What to look for: an expression in the syntax of Go (RE2), much like that of grep -E. With -e it is a PLACE."`
+	Pattern       *string  `arg:"" optional:"" name:"PATTERN" help:"What to look for: an expression in the syntax of Go (RE2), much like that of grep -E. With -e and -f it is a PLACE."`
 	Places        []string `arg:"" optional:"" place:"" name:"PLACE" help:"Files, and with -r directories: paths or nfs://host/export/path, in whose last parts *, ? (as %3F) and [ stand for names; - is standard input. Without one it is that, with -r the working directory."`
 	Regexp        []string `short:"e" sep:"none" placeholder:"PATTERN" help:"Look for PATTERN; with several of them, for any."`
+	File          []string `short:"f" sep:"none" placeholder:"FILE" help:"Look for the patterns that FILE lists, one a line, as well; - is standard input. An empty FILE has none, and an empty line matches every line."`
 	Recursive     bool     `short:"r" help:"Search all files below directories. Links in them are not followed, devices and pipes are left out."`
 	IgnoreCase    bool     `name:"ignore-case" short:"i" help:"Letters match in upper and in lower case: those of ASCII."`
 	Fixed         bool     `name:"fixed-strings" short:"F" help:"PATTERN is a text, and no expression."`
@@ -32,20 +34,20 @@ type grepCmd struct {
 	Whole         bool     `name:"line-regexp" short:"x" help:"A match is a whole line."`
 	Only          bool     `name:"only-matching" short:"o" help:"Show the matches alone, each in a line of its own."`
 	Count         bool     `short:"c" help:"Show how many lines of each file match, and not the lines."`
-	List          bool     `name:"files-with-matches" short:"l" help:"Show the names of files that have a match."`
-	ListNot       bool     `name:"files-without-match" short:"L" help:"Show the names of files that have none."`
+	List          ordered  `name:"files-with-matches" short:"l" help:"Show the names of files that have a match. Of this and -L the last counts; so it is of -H and -h, of -a and -I."`
+	ListNot       ordered  `name:"files-without-match" short:"L" help:"Show the names of files that have none."`
 	Quiet         bool     `short:"q" help:"Show nothing, and end with status 0 at the first match."`
 	NoMessages    bool     `name:"no-messages" short:"s" help:"Say nothing of files that are not there or cannot be read; the exit status does."`
-	Max           int64    `name:"max-count" short:"m" default:"-1" placeholder:"N" help:"Stop reading a file after N lines that match."`
-	After         int      `name:"after-context" short:"A" placeholder:"N" help:"Show N lines after each that matches, too."`
-	Before        int      `name:"before-context" short:"B" placeholder:"N" help:"Show N lines before each that matches, too."`
-	Context       int      `short:"C" placeholder:"N" help:"Show N lines before and after."`
+	Max           int64    `name:"max-count" short:"m" default:"-1" placeholder:"N" help:"Stop reading a file after N lines that match. Standard input, if it is a file, is left behind the last of them."`
+	After         *int     `name:"after-context" short:"A" placeholder:"N" help:"Show N lines after each that matches, too."`
+	Before        *int     `name:"before-context" short:"B" placeholder:"N" help:"Show N lines before each that matches, too."`
+	Context       *int     `short:"C" placeholder:"N" help:"Show N lines before and after, where -A and -B do not say. -N is short for it."`
 	Number        bool     `name:"line-number" short:"n" help:"Show the number of each line, from 1."`
 	Offset        bool     `name:"byte-offset" short:"b" help:"Show where each line begins, in bytes from 0; with -o each match."`
-	WithName      bool     `name:"with-filename" short:"H" help:"Show the name of the file before each line. Without it, and without -h, that is done if there may be several."`
-	NoName        bool     `name:"no-filename" short:"h" help:"Show no names of files before lines."`
-	Text          bool     `short:"a" help:"Search binary files as if they were text."`
-	SkipBinary    bool     `short:"I" help:"Leave out binary files."`
+	WithName      ordered  `name:"with-filename" short:"H" help:"Show the name of the file before each line. Without it, and without -h, that is done if there may be several."`
+	NoName        ordered  `name:"no-filename" short:"h" help:"Show no names of files before lines."`
+	Text          ordered  `short:"a" help:"Search binary files as if they were text."`
+	SkipBinary    ordered  `short:"I" help:"Leave out binary files."`
 	Color         string   `aliases:"colour" enum:"auto,always,never" default:"auto" help:"Show names and matches in colours: on a terminal, unless NO_COLOR is set (auto), always or never."`
 	Engine        string   `enum:"go,re2" default:"go" placeholder:"go|re2" help:"What expressions are matched by: Go's regexp, or RE2. The results are the same."`
 	MaxMem        string   `name:"max-mem" placeholder:"SIZE" help:"The memory of --engine=re2 for a pattern and its states, 64K to 1G (default: 8M)."`
@@ -72,7 +74,8 @@ The lines of a file stay together, and the files come in the order in which they
 server lists them, which is not sorted. In what order they are read is not determined.
 
 A file with a NUL in its first 96 KiB is binary: that it matches is said, on stderr, and its lines are not shown. If a
-NUL comes later, lines before its block are. In binary files a NUL ends a line. A hole counts when it is read.
+NUL comes later, lines before its block are. In binary files a NUL ends a line. A hole counts as NULs, and is not
+read where the file system tells of it.
 
 A line of more than 16 MiB is not searched: the file is reported as failed, and its other lines are
 searched. Memory is about 1 MiB for each of --parallel files, or ten times its longest line if that is
@@ -98,34 +101,44 @@ const maxContext = 100_000
 
 // Validate is called by kong.
 func (c *grepCmd) Validate() error {
+	for _, n := range []*int{c.After, c.Before, c.Context} {
+		if n != nil && (*n < 0 || *n > maxContext) {
+			return fmt.Errorf("-A, -B and -C take 0 to %d", maxContext)
+		}
+	}
 	switch {
-	case max(c.After, c.Before, c.Context) > maxContext || min(c.After, c.Before, c.Context) < 0:
-		return fmt.Errorf("-A, -B and -C take 0 to %d", maxContext)
 	case c.MaxMem != "" && c.Engine != "re2":
 		return errors.New("--max-mem is for --engine=re2")
 	case c.Parallel < 1 || c.Parallel > search.MaxWorkers:
 		return fmt.Errorf("--parallel takes 1 to %d", search.MaxWorkers)
-	case c.List && c.ListNot:
-		return errors.New("give -l or -L")
-	case c.WithName && c.NoName:
-		return errors.New("give -H or -h")
-	case len(c.Regexp) == 0 && c.Pattern == nil:
+	case !c.listed() && c.Pattern == nil:
 		return errors.New("there is no PATTERN")
 	}
 	return c.onlyOne(c.Places)
 }
 
+// listed reports whether flags have the patterns.
+func (c *grepCmd) listed() bool { return len(c.Regexp)+len(c.File) > 0 }
+
 // grepE is a bundle of short flags that ends in -e, whose pattern follows.
 var grepE = regexp.MustCompile(`^-([a-zA-Z]*)e$`)
 
-// grepArgs joins patterns to their flags, as they may begin with a dash.
+// grepN is a number of lines of context, and grepTakes a bundle of short flags that ends in one that takes what follows.
+var (
+	grepN     = regexp.MustCompile(`^-[0-9]+$`)
+	grepTakes = regexp.MustCompile(`^-[a-zA-Z]*[ABCfm]$`)
+)
+
+// grepArgs joins patterns to their flags, as they may begin with a dash, and spells -N as -CN.
 func grepArgs(args []string) (spelled []string) {
 	for i := 0; i < len(args); i++ {
 		m := grepE.FindStringSubmatch(args[i])
 		switch {
 		case args[i] == "--":
 			return append(spelled, args[i:]...)
-		case (m != nil && !strings.ContainsAny(m[1], "ABCm") || args[i] == "--regexp") && i+1 < len(args):
+		case grepN.MatchString(args[i]) && (i == 0 || !grepTakes.MatchString(args[i-1])):
+			spelled = append(spelled, "-C"+args[i][1:])
+		case (m != nil && !strings.ContainsAny(m[1], "ABCfm") || args[i] == "--regexp") && i+1 < len(args):
 			if m != nil && m[1] != "" {
 				spelled = append(spelled, "-"+m[1])
 			}
@@ -170,8 +183,9 @@ type grepper struct {
 	printer *search.Printer
 	style   grepStyle
 	counts  grepCounts
-	re2     *search.RE2 // nil: it was not asked for
-	found   bool        // all that -q asks for
+	re2     *search.RE2  // nil: it was not asked for
+	found   bool         // all that -q asks for
+	stream  lines.Result // of what was read last that is no file of a file system
 }
 
 func (c *grepCmd) Run(e *env) error {
@@ -180,7 +194,11 @@ func (c *grepCmd) Run(e *env) error {
 		return refused(err)
 	}
 	g := &grepper{cmd: c, places: places}
-	pattern, err := lines.Compile(c.Regexp, lines.Options{Fixed: c.Fixed, Fold: c.IgnoreCase, Word: c.Word, Whole: c.Whole})
+	patterns, err := c.patterns(e.ctx)
+	if err != nil {
+		return refused(err)
+	}
+	pattern, err := lines.Compile(patterns, lines.Options{Fixed: c.Fixed, Fold: c.IgnoreCase, Word: c.Word, Whole: c.Whole})
 	if err != nil {
 		return refused(err)
 	}
@@ -202,7 +220,7 @@ func (c *grepCmd) Run(e *env) error {
 // arguments sorts out what is the pattern, and what the places are.
 func (c *grepCmd) arguments(e *env) ([]string, error) {
 	places := c.Places
-	if len(c.Regexp) == 0 {
+	if !c.listed() {
 		c.Regexp = []string{*c.Pattern}
 	} else if c.Pattern != nil {
 		first, err := e.meant(*c.Pattern)
@@ -215,6 +233,33 @@ func (c *grepCmd) arguments(e *env) ([]string, error) {
 		places = []string{"-"}
 	}
 	return places, nil
+}
+
+// maxPatterns is the most that a FILE of -f may have, in bytes: of more lines.Compile would take none.
+const maxPatterns = 2 * lines.MaxSize
+
+// patterns are those of -e, or of PATTERN, and of the files.
+func (c *grepCmd) patterns(ctx context.Context) ([]string, error) {
+	all := c.Regexp
+	for _, name := range c.File {
+		open := openStdin
+		if name != "-" {
+			open = func() (io.ReadCloser, error) { return os.Open(name) }
+		}
+		r, stop := stream(ctx, open)
+		text, err := io.ReadAll(io.LimitReader(r, maxPatterns+1))
+		stop()
+		if err == nil && len(text) > maxPatterns {
+			err = lines.ErrTooLarge
+		}
+		if err != nil {
+			return nil, fmt.Errorf("-f %s: %w", name, unnamed(err))
+		}
+		if len(text) > 0 {
+			all = append(all, strings.TrimSuffix(string(text), "\n"))
+		}
+	}
+	return all, nil
 }
 
 // maxMem is the budget of RE2, in bytes.
@@ -233,13 +278,28 @@ func (c *grepCmd) maxMem() (int, error) {
 
 // search is what is looked for in each file.
 func (c *grepCmd) search() lines.Search {
+	names := c.List != 0 || c.ListNot != 0
 	return lines.Search{
 		Invert: c.Invert, Limit: c.Max >= 0, Max: uint64(max(c.Max, 0)),
-		Before: max(c.Before, c.Context), After: max(c.After, c.Context),
-		First: c.Quiet || c.List || c.ListNot, Quiet: c.Count || c.Quiet || c.List || c.ListNot,
-		Text: c.Text, Skip: c.SkipBinary,
+		Before: contextOr(c.Before, c.Context), After: contextOr(c.After, c.Context),
+		First: c.Quiet || names, Quiet: c.Count || c.Quiet || names,
+		Text: c.Text.after(c.SkipBinary), Skip: c.SkipBinary.after(c.Text),
 	}
 }
+
+// contextOr is how many lines of context own asks for, or else both; 0 without either.
+func contextOr(own, both *int) int {
+	switch {
+	case own != nil:
+		return *own
+	case both != nil:
+		return *both
+	}
+	return 0
+}
+
+// inContext reports whether context was asked for, be it of no lines: groups are told apart then.
+func (c *grepCmd) inContext() bool { return c.After != nil || c.Before != nil || c.Context != nil }
 
 // looks begins the command.
 func (c *grepCmd) looks(e *env) (*looker, error) {
@@ -276,9 +336,9 @@ func (c *grepCmd) onlyThese() {
 func (g *grepper) all(e *env) error {
 	g.counts.began = time.Now()
 	g.style = g.cmd.style(e)
-	g.style.names = g.cmd.WithName || !g.cmd.NoName && len(g.places) != 1
+	g.style.names = g.cmd.WithName.after(g.cmd.NoName) || g.cmd.NoName == 0 && len(g.places) != 1
 	sep := ""
-	if s := &g.options.Search; s.Before+s.After > 0 && !s.Quiet && !g.json {
+	if g.style.groups = g.cmd.inContext() && !g.options.Search.Quiet && !g.json; g.style.groups {
 		sep = g.style.separator()
 	}
 	g.printer = search.NewPrinter(e.ctx, grepOut{g.looker}, sep)
@@ -302,18 +362,58 @@ func (g *grepper) all(e *env) error {
 
 // place searches what an argument stands for.
 func (g *grepper) place(arg string) error {
-	name, open := "(standard input)", func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil }
+	name, open := "(standard input)", openStdin
 	if arg != "-" {
 		if !isStream(arg) {
 			return g.looker.places([]string{arg}, g.one)
 		}
 		name, open = arg, func() (io.ReadCloser, error) { return os.Open(arg) }
+	} else if info, err := os.Stdin.Stat(); err == nil && info.Mode().IsRegular() {
+		return g.stdin(name)
 	}
 	r, stop := stream(g.e.ctx, open)
 	defer stop()
+	return g.reads(name, r)
+}
+
+// reads searches what r reads.
+func (g *grepper) reads(name string, r io.Reader) error {
 	group := search.NewGroup(g.e.ctx, &g.options, g.printer)
 	err := group.Add(search.File{Name: name, Read: r})
 	return g.ended(group, err)
+}
+
+// stdin searches standard input that is a file. After the last line that -m asks for it stands behind that, as of GNU grep.
+func (g *grepper) stdin(name string) error {
+	from, err := os.Stdin.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, unnamed(err))
+	}
+	err = g.reads(name, readerFunc(func(p []byte) (int, error) {
+		if err := g.e.ctx.Err(); err != nil {
+			return 0, err
+		}
+		return os.Stdin.Read(p)
+	}))
+	if s := &g.options.Search; err == nil && s.Limit && g.stream.Selected >= s.Max {
+		_, err = os.Stdin.Seek(from+int64(g.stream.Behind), io.SeekStart)
+	}
+	return err
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// openStdin is standard input, which stays open.
+func openStdin() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil }
+
+// unnamed is an error without the name that it has of the file, which is told beside it.
+func unnamed(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return err
 }
 
 // isStream reports whether an argument names a device, a pipe or a descriptor of this host, which are read as they come.
@@ -348,7 +448,7 @@ func stream(ctx context.Context, open func() (io.ReadCloser, error)) (io.Reader,
 			_, err = io.Copy(w, from)
 			_ = from.Close() // nothing was written
 		}
-		_ = w.CloseWithError(err) // never fails
+		_ = w.CloseWithError(unnamed(err)) // never fails
 	}()
 	stop := context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
 	return r, func() { stop(); _ = r.Close() }
@@ -364,7 +464,7 @@ func (g *grepper) one(p *place.Place, r *vfs.Resolved) error {
 	}
 	v := &grepVisitor{grepper: g, p: p, names: spell(p), group: search.NewGroup(g.e.ctx, &g.options, g.printer)}
 	named := len(g.places) > 1 || r.Attr.Type == vfs.TypeDir || !slices.Contains(g.places, p.Text)
-	if !g.cmd.WithName && !g.cmd.NoName {
+	if g.cmd.WithName == 0 && g.cmd.NoName == 0 {
 		g.style.names = g.style.names || named
 	}
 	var err error

@@ -82,6 +82,7 @@ type fileEvent struct {
 // grepStyle says how lines look.
 type grepStyle struct {
 	names   bool
+	groups  bool // what stands between others is told apart by --
 	colour  bool
 	escapes bool // what could steer a terminal is escaped
 }
@@ -129,14 +130,19 @@ type grepOut struct{ *looker }
 func (w grepOut) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n, err := w.w.Write(b)
+	var err error
+	if w.json {
+		err = w.anew(b)
+	} else {
+		_, err = w.w.Write(b)
+	}
 	if err == nil && w.e.size != nil {
 		err = w.w.Flush()
 	}
 	if err != nil {
-		return n, fmt.Errorf("standard output: %w", err)
+		return 0, fmt.Errorf("standard output: %w", err)
 	}
-	return n, nil
+	return len(b), nil
 }
 
 // show prints a line, at once if a terminal shows it.
@@ -154,7 +160,7 @@ func (g *grepper) show(o *search.Output, f *search.File, l *lines.Line) error {
 
 // showMatches prints what matches in a line.
 func (g *grepper) showMatches(o *search.Output, f *search.File, l *lines.Line) error {
-	if l.Gap && !g.json && g.options.Search.Before+g.options.Search.After > 0 {
+	if l.Gap && g.style.groups {
 		if _, err := io.WriteString(o, g.style.separator()); err != nil {
 			return err
 		}
@@ -184,7 +190,7 @@ func (g *grepper) showLine(o *search.Output, f *search.File, l *lines.Line) erro
 	}
 	g.counts.shown.Add(1)
 	var b strings.Builder
-	if l.Gap && g.options.Search.Before+g.options.Search.After > 0 {
+	if l.Gap && g.style.groups {
 		b.WriteString(g.style.separator())
 	}
 	b.WriteString(g.prefix(f, l))
@@ -268,11 +274,14 @@ func (g *grepper) finished(o *search.Output, f *search.File, r *lines.Result, er
 	if r.Binary {
 		c.binary.Add(1)
 	}
+	if f.Read != nil {
+		g.stream = *r // one is read at a time
+	}
 	if err != nil {
-		g.fault(f.Name, fmt.Errorf("%s: %w", f.Name, err))
+		g.fault(f.Name, err)
 	}
 	if r.TooLong > 0 {
-		g.fault(f.Name, fmt.Errorf("%s: %d lines of more than %s were not searched, the first of them line %d", f.Name, r.TooLong, progress.Size(lines.MaxLine), r.FirstTooLong))
+		g.fault(f.Name, fmt.Errorf("%d lines of more than %s were not searched, the first of them line %d", r.TooLong, progress.Size(lines.MaxLine), r.FirstTooLong))
 	}
 	if r.Selected > 0 && g.cmd.Quiet {
 		return errFound
@@ -286,8 +295,8 @@ func (g *grepper) verdict(o *search.Output, f *search.File, r *lines.Result) (er
 	switch {
 	case g.cmd.Quiet:
 		return nil
-	case g.cmd.List || g.cmd.ListNot:
-		if g.cmd.List != (r.Selected > 0) {
+	case g.options.Search.First:
+		if g.cmd.List.after(g.cmd.ListNot) != (r.Selected > 0) {
 			return nil
 		}
 		if g.json {

@@ -68,6 +68,13 @@ func (o *output) line(kind string, v any) (err error) {
 	return nil
 }
 
+// anew prints lines of JSON that were made before. Their time is now. output.mu is held.
+func (o *output) anew(lines []byte) error {
+	o.scratch = progress.AppendAnew(o.scratch[:0], lines, time.Now())
+	_, err := o.w.Write(o.scratch)
+	return err
+}
+
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

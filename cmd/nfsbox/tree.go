@@ -104,14 +104,13 @@ type unsummed struct{ progress.Renderer }
 
 func (unsummed) Summary(*progress.Snapshot, any) error { return nil }
 
-// lineWriter writes whole lines between those of an output.
+// lineWriter writes whole lines of JSON between those of an output.
 type lineWriter struct{ *output }
 
 func (w lineWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n, err := w.w.Write(line)
-	return n, errors.Join(err, w.w.Flush())
+	return len(line), errors.Join(w.anew(line), w.w.Flush())
 }
 
 // places opens what the arguments stand for, one after the other, and calls do with what each names.

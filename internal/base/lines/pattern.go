@@ -39,7 +39,8 @@ type Pattern struct {
 // flags are those of Go's own regexp. \Q...\E and classes such as \d and [[:alpha:]] are among them.
 const flags = syntax.Perl
 
-// Compile compiles patterns, one of which has to match. A newline within one divides it in two.
+// Compile compiles patterns, one of which has to match. A newline within one divides it in two. If there are none,
+// no line matches.
 func Compile(patterns []string, o Options) (*Pattern, error) {
 	if o.MaxSize == 0 {
 		o.MaxSize = MaxSize
@@ -110,7 +111,7 @@ func parse(patterns []string, o *Options) (*syntax.Regexp, error) {
 	}
 	switch len(all.Sub) {
 	case 0:
-		return nil, errors.New("there is no pattern")
+		return &syntax.Regexp{Op: syntax.OpNoMatch}, nil
 	case 1:
 		return all.Sub[0], nil
 	}

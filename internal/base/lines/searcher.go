@@ -2,7 +2,6 @@ package lines
 
 import (
 	"bytes"
-	"errors"
 	"io"
 )
 
@@ -12,7 +11,7 @@ const (
 	blockSize = 96 << 10
 
 	// MaxLine is the longest line that is searched, if Search does not say: in bytes. A longer one is left out
-	// as neither matching nor not, and counted.
+	// as neither matching nor not, and counted. A bound of less than a block is that of a block.
 	MaxLine = 16 << 20
 
 	// keepBuffer is how large a buffer a Searcher keeps from one stream to the next.
@@ -44,7 +43,8 @@ type Line struct {
 // Result is what was found in a stream.
 type Result struct {
 	Selected uint64 // lines
-	Bytes    uint64 // that were read
+	Bytes    uint64 // that were searched, with those of holes
+	Behind   uint64 // where the line that was selected last ends, with its newline: an offset
 	Binary   bool   // it has a NUL, where that matters: lines from then on are not shown
 	// BinarySelected: a line was selected that is not shown therefore.
 	BinarySelected bool
@@ -65,6 +65,7 @@ type Searcher struct {
 	shown     int    // where the last line that was shown ends; -1: before buf
 	base      uint64 // the offset of buf[0]
 	number    uint64 // of lines before at
+	zeros     uint64 // how many of the stream's bytes that come next are zeros, and were not read
 	after     int    // lines that are to be shown as context
 	full      bool   // Max lines were selected
 	leavesOut bool   // within a line that is too long
@@ -79,19 +80,23 @@ func NewSearcher(p *Pattern, s Search, match func(line []byte) bool) *Searcher {
 	if s.MaxLine == 0 {
 		s.MaxLine = MaxLine
 	}
+	s.MaxLine = max(s.MaxLine, blockSize)
 	return &Searcher{s: s, find: finder{p: p, match: match}}
 }
 
 // Search searches a stream from its beginning, and calls show with each line to be shown, in order. An error of
-// show ends it. After an error of r what has come before it counts.
+// show ends it. After an error of r what has come before it counts. If r is a [HoleReader] its holes are not read.
 func (s *Searcher) Search(r io.Reader, show func(*Line) error) (Result, error) {
 	if cap(s.buf) > keepBuffer {
 		s.buf = nil
 	}
 	*s = Searcher{s: s.s, find: s.find, show: show, buf: s.buf[:cap(s.buf)]}
-	for !s.done() && !s.eof {
+	for !s.done() && (!s.eof || s.zeros > 0) {
+		if s.zeros > 0 && s.skip() {
+			continue
+		}
 		err := s.read(r)
-		if lerr := s.lines(err == nil && s.eof); lerr != nil {
+		if lerr := s.lines(err == nil && s.eof && s.zeros == 0); lerr != nil {
 			return s.r, lerr
 		}
 		if err != nil {
@@ -115,14 +120,11 @@ func (s *Searcher) done() bool {
 // read appends a block.
 func (s *Searcher) read(r io.Reader) error {
 	s.makeRoom()
-	n, err := readSome(r, s.buf[s.end:s.end+blockSize])
+	n, err := s.block(r, s.buf[s.end:s.end+blockSize])
 	block := s.buf[s.end : s.end+n]
 	s.fresh = s.end
 	s.r.Bytes += uint64(n)
 	s.end += n
-	if errors.Is(err, io.EOF) {
-		s.eof, err = true, nil
-	}
 	if !s.r.Binary && !s.s.Text && bytes.IndexByte(block, 0) >= 0 {
 		s.r.Binary = true
 		if s.s.Skip {
@@ -139,6 +141,7 @@ func (s *Searcher) read(r io.Reader) error {
 	if s.leavesOut {
 		s.leaveOut()
 	}
+	s.bound()
 	return err
 }
 
@@ -213,11 +216,10 @@ func (s *Searcher) lines(last bool) error {
 	end := s.end
 	if !last {
 		from := max(s.fresh, s.at)
-		i := bytes.LastIndexByte(s.buf[from:s.end], '\n')
-		if i < 0 {
-			return s.tooLong()
+		end = from + bytes.LastIndexByte(s.buf[from:s.end], '\n') + 1
+		if end == from {
+			return nil
 		}
-		end = from + i + 1
 	}
 	first := s.at
 	s.find.begin(s.buf[first:end])
@@ -236,20 +238,23 @@ func (s *Searcher) lines(last bool) error {
 			}
 		}
 	}
-	return s.tooLong()
+	return nil
 }
 
-// tooLong leaves a line out that has no end within MaxLine bytes.
-func (s *Searcher) tooLong() error {
-	if s.end-s.at <= s.s.MaxLine || s.done() {
-		return nil
+// bound leaves the first line out if it is longer than MaxLine. No other one is: it begins within the last block.
+func (s *Searcher) bound() {
+	if s.leavesOut || s.end-s.at <= s.s.MaxLine {
+		return
+	}
+	from := max(s.fresh, s.at)
+	if i := bytes.IndexByte(s.buf[from:s.end], '\n'); i >= 0 && from+i-s.at <= s.s.MaxLine {
+		return
 	}
 	if s.r.TooLong++; s.r.TooLong == 1 {
 		s.r.FirstTooLong = s.number + 1
 	}
 	s.leavesOut = true
-	s.drop(s.end)
-	return nil
+	s.leaveOut()
 }
 
 // others passes the lines up to to, which do not match.
@@ -285,6 +290,7 @@ func (s *Searcher) take(end int, selected bool) error {
 		return s.tell(start, end, s.number, true)
 	}
 	s.r.Selected++
+	s.r.Behind = s.base + uint64(s.at)
 	s.r.BinarySelected = s.r.Binary
 	s.full = s.s.Limit && s.r.Selected >= s.s.Max
 	if s.s.First || s.s.Quiet || s.r.Binary {

@@ -171,6 +171,61 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
+// TestExactBound: a line of the bound is searched, and one of a byte more is not, wherever blocks end.
+func TestExactBound(t *testing.T) {
+	p, err := lines.Compile([]string{"a"}, lines.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bound = 200_000
+	for _, before := range []int{0, 1, 50_000, 98_303} {
+		for long := bound - 1; long <= bound+2; long++ {
+			for _, end := range []string{"", "\n", "\na\n"} {
+				data := strings.Repeat("\n", before) + strings.Repeat("a", long) + end
+				want := uint64(strings.Count(end, "a"))
+				if long <= bound {
+					want++
+				}
+				for _, from := range []io.Reader{strings.NewReader(data), iotest.HalfReader(strings.NewReader(data))} {
+					r, err := lines.NewSearcher(p, lines.Search{MaxLine: bound, Quiet: true}, nil).Search(from, nil)
+					if err != nil || r.Selected != want || (r.TooLong == 1) != (long > bound) || long > bound && r.FirstTooLong != uint64(before+1) {
+						t.Errorf("%d bytes behind %d, before %q: %+v, want %d (%v)", long, before, end, r, want, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestBehind: a search tells where the line ends that it has selected last, with lines beside it or without.
+func TestBehind(t *testing.T) {
+	p, err := lines.Compile([]string{"a"}, lines.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for data, want := range map[string]uint64{"": 0, "b\n": 0, "a\nb\n": 2, "a\nb\na\nb\na\n": 6, "b\na": 3, strings.Repeat("b\n", 100_000) + "a\n": 200_002} {
+		r, err := lines.NewSearcher(p, lines.Search{Limit: true, Max: 2, After: 2}, nil).Search(strings.NewReader(data), func(*lines.Line) error { return nil })
+		if err != nil || r.Behind != want {
+			t.Errorf("%.20q: %d, want %d (%v)", data, r.Behind, want, err)
+		}
+	}
+}
+
+// TestNoPattern: no line matches none.
+func TestNoPattern(t *testing.T) {
+	for _, o := range []lines.Options{{}, {Word: true}, {Whole: true}, {Fixed: true, Fold: true}} {
+		p, err := lines.Compile(nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, invert := range []bool{false, true} {
+			if out, r := searched(t, p, lines.Search{Invert: invert}, []byte("a\n\nb")); (r.Selected == 3) != invert || (out == "") == invert {
+				t.Errorf("%+v: %+v %q", o, r, out)
+			}
+		}
+	}
+}
+
 // TestBinary: from a block with a NUL on nothing is shown; what was before is.
 func TestBinary(t *testing.T) {
 	p, err := lines.Compile([]string{"^a"}, lines.Options{})

@@ -131,3 +131,18 @@ func TestAppendObject(t *testing.T) {
 		t.Errorf("%s, want %s; %v", got, want, err)
 	}
 }
+
+// TestAppendAnew: lines have the time at which they are written, and are else as they were.
+func TestAppendAnew(t *testing.T) {
+	var lines []byte
+	for i, v := range []any{map[string]string{"time": "{\"time\":\"", "x": "a\nb\x1b"}, struct{}{}} {
+		var err error
+		if lines, err = AppendObject(lines, time.Unix(int64(i), 5), "note", v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := strings.NewReplacer("1970-01-01T00:00:00.000000005Z", "1970-01-01T01:00:00Z", "1970-01-01T00:00:01.000000005Z", "1970-01-01T01:00:00Z").Replace(string(lines))
+	if got := string(AppendAnew([]byte("before "), lines, time.Unix(3600, 0))); got != "before "+want || strings.Count(want, "01:00:00Z") != 2 {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -149,12 +150,32 @@ func AppendObject(line []byte, now time.Time, kind string, v any) ([]byte, error
 	if len(fields) < 2 || fields[0] != '{' {
 		return line, fmt.Errorf("%s: %T does not marshal to an object", kind, v)
 	}
-	line = append(line, `{"time":"`...)
-	line = now.UTC().AppendFormat(line, time.RFC3339Nano)
-	line = append(line, `","type":"`...)
+	line = appendTime(line, now)
+	line = append(line, `,"type":"`...)
 	line = append(append(line, kind...), '"')
 	if len(fields) > len("{}") {
 		line = append(line, ',')
 	}
 	return append(append(line, fault.CleanJSON(fields[1:])...), '\n'), nil
+}
+
+// timeHead is what stands before the time of a line.
+const timeHead = `{"time":"`
+
+func appendTime(line []byte, now time.Time) []byte {
+	line = now.UTC().AppendFormat(append(line, timeHead...), time.RFC3339Nano)
+	return append(line, '"')
+}
+
+// AppendAnew appends lines that AppendObject has made, with now as their time. A writer whose lines wait for others says so
+// when they were written, so that times do not go backwards.
+func AppendAnew(to, lines []byte, now time.Time) []byte {
+	for line := range bytes.Lines(lines) {
+		if old, ok := bytes.CutPrefix(line, []byte(timeHead)); ok {
+			_, line, _ = bytes.Cut(old, []byte{'"'})
+			to = appendTime(to, now)
+		}
+		to = append(to, line...)
+	}
+	return to
 }

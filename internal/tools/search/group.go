@@ -183,3 +183,23 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 	return n, io.EOF
 }
+
+// Hole implements lines.HoleReader, for files that tell of their holes. An error is left to the next read.
+func (r *reader) Hole() uint64 {
+	holes, ok := vfs.As[vfs.HoleSeeker](r.f)
+	if !ok || r.eof {
+		return 0
+	}
+	data, err := holes.NextData(r.ctx, r.off)
+	if errors.Is(err, io.EOF) {
+		var a vfs.Attr
+		a, err = r.fs.GetAttr(r.ctx, r.h, vfs.MaskSize)
+		data = a.Size
+	}
+	if err != nil || data <= r.off {
+		return 0
+	}
+	n := data - r.off
+	r.off = data
+	return n
+}

@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/nfsbox/nfsbox/internal/base/lines"
+	"github.com/nfsbox/nfsbox/internal/tools/dirfs"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // rig searches texts for "x", and prints their lines.
@@ -71,6 +75,63 @@ func TestOrder(t *testing.T) {
 	}
 	if p.held != 0 || p.first != nil || p.files != 0 {
 		t.Errorf("%d bytes and %d files are left", p.held, p.files)
+	}
+}
+
+// TestHole: a file whose holes are known is not read through. This one would take hours.
+func TestHole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sparse")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 1 << 40
+	err = f.Truncate(size - 2)
+	if err == nil {
+		_, err = f.WriteAt([]byte("x\n"), size-2)
+	}
+	if cerr := f.Close(); err != nil || cerr != nil {
+		t.Skipf("NOT TESTED: files with holes: %v %v", err, cerr)
+	}
+	fsys, err := dirfs.New(filepath.Dir(path), dirfs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := fsys.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	root, _, err := fsys.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _, _, err := fsys.Lookup(t.Context(), root, "sparse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, _, err := fsys.Open(t.Context(), vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holes, ok := vfs.As[vfs.HoleSeeker](file)
+	if !ok {
+		t.Skip("NOT TESTED: this host does not tell of holes")
+	}
+	data, err := holes.NextData(t.Context(), 1<<20)
+	if err != nil || data < size/2 {
+		t.Skipf("NOT TESTED: this file system keeps no holes: %d %v", data, err)
+	}
+	if err := file.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o, _ := rig(t, 1)
+	o.Search = lines.Search{Quiet: true}
+	var r lines.Result
+	o.Done = func(_ *Output, _ *File, res *lines.Result, err error) error { r = *res; return err }
+	g := NewGroup(t.Context(), o, NewPrinter(t.Context(), io.Discard, ""))
+	if err := errors.Join(g.Add(File{FS: fsys, Handle: h}), g.Wait()); err != nil || r.Selected != 1 || r.Bytes != size || !r.Binary {
+		t.Errorf("%+v %v", r, err)
 	}
 }
 
