@@ -155,6 +155,7 @@ func (u *unfinished) take(ctx context.Context, make bool) (taken bool, err error
 		}
 	}
 	if err == nil && there != nil && os.SameFile(mine, there) {
+		jobs.Withdraw(u.dir)
 		return true, nil
 	}
 	return false, errors.Join(err, u.lock.Close(), u.dir.Close())

@@ -17,12 +17,11 @@ type Attending struct {
 	Stable bool                     // job.json is synced each time
 }
 
-// Attend replaces job.json every SaveEvery, and looks for an Order every half second. An order of
-// before is no order. Until end has returned, only Attend touches d.Job.
+// Attend replaces job.json every SaveEvery, and looks for an Order every half second: also for one that was
+// given since the record was locked. Until end has returned, only Attend touches d.Job.
 func (d *Dir) Attend(a Attending) (end func()) {
 	stop := make(chan struct{})
 	o := orders{dir: d.Root}
-	o.withdraw()
 	var run sync.WaitGroup
 	run.Go(func() {
 		tick := time.NewTicker(askEvery)

@@ -62,6 +62,7 @@ func open(ctx context.Context, all *os.Root, name string) (d *Dir, err error) {
 	if err := d.load(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+	Withdraw(root)
 	return d, nil
 }
 

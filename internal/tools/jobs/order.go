@@ -128,9 +128,10 @@ type orders struct {
 	told fs.FileInfo // what has been told to be wrong, and cannot be removed; nil: nothing
 }
 
-// withdraw removes an order that was given before the run had begun.
-func (o *orders) withdraw() {
-	_ = o.dir.Remove(orderFile) // what stays is looked at, and told
+// Withdraw removes an order that was given to an earlier run. Whoever has locked the record in dir calls it
+// before anything else: what comes from then on is for this run, which is shown as running.
+func Withdraw(dir *os.Root) {
+	_ = dir.Remove(orderFile) // what stays is looked at, and told
 }
 
 // next takes the next order; ok is false if there is none. What is wrong with it is told once, also of one

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,27 +64,58 @@ func left(t *testing.T, dir string) {
 	}
 }
 
-// TestOrderNotTaken: an order that nobody takes is withdrawn, and one of before a run is none.
+// TestOrderNotTaken: an order that nobody takes is withdrawn.
 func TestOrderNotTaken(t *testing.T) {
-	r, obeyed, told, begin := attended(t)
+	r, obeyed, told, _ := attended(t)
 	synctest.Test(t, func(t *testing.T) {
 		if err := r.Send(t.Context(), Order{Cancel: true}); !errors.Is(err, ErrNotTaken) {
 			t.Error(err)
 		}
 	})
 	left(t, r.Dir)
-	if err := os.WriteFile(filepath.Join(r.Dir, orderFile), []byte(`{"magic":"nfsbox-control","version":1,"cancel":true}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		end := begin()
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		end()
-	})
 	if len(*obeyed)+len(*told) != 0 {
 		t.Errorf("%v, %v", *obeyed, *told)
 	}
+}
+
+// TestOrderOfBefore: an order of before the record was locked is none of this run. One that is given after
+// that, when the run is shown as running, and before it looks for orders, is.
+func TestOrderOfBefore(t *testing.T) {
+	s := Store(filepath.Join(t.TempDir(), "nfsbox"))
+	end(t, named(t, s, "j"))
+	r, err := s.Find("j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := filepath.Join(r.Dir, orderFile)
+	if err := os.WriteFile(before, []byte(`{"magic":"nfsbox-control","version":1,"max_rate":7}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Open(t.Context(), "j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end(t, d)
+	if err := os.Remove(before); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("that of before is still there: %v", err)
+	}
+	var obeyed []Order
+	synctest.Test(t, func(t *testing.T) {
+		sent := make(chan error, 1)
+		go func() { sent <- r.Send(t.Context(), Order{Cancel: true}) }()
+		synctest.Wait() // it has been given
+		end := d.Attend(Attending{
+			Counts: func() map[string]uint64 { return nil }, Obey: func(o Order) { obeyed = append(obeyed, o) }, Told: func(err error) { t.Error(err) },
+		})
+		defer end()
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+	})
+	if len(obeyed) != 1 || !obeyed[0].Cancel {
+		t.Errorf("it has obeyed %v", obeyed)
+	}
+	left(t, r.Dir)
 }
 
 // TestOrderHostile: what is no order is told of once, and changes nothing.
