@@ -37,6 +37,6 @@ func divide(n int) budget {
 	}
 	n = min(max(n, minShare), maxShare)
 	b := budget{calls: min(max(n/16, 1), maxCalls), idle: min(n/8, maxIdle), lists: min(n/16, maxLists)}
-	b.files = max(n-1-b.calls*perCall-b.idle-b.lists, 1) // and the root
+	b.files = max(n-2-b.calls*perCall-b.idle-b.lists, 1) // and the root, twice: see whole
 	return b
 }

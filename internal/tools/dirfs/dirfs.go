@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -30,6 +31,7 @@ type FS struct {
 	long    longNames
 	gone    gone
 	share   share
+	whole   whole
 	order   order
 	listers sync.Pool     // of *lister
 	files   chan struct{} // has an element for each open File
@@ -62,6 +64,8 @@ func New(path string, o Options) (*FS, error) {
 	b := divide(o.Descriptors)
 	f.files, f.calls, f.lists = make(chan struct{}, b.files), make(chan struct{}, b.calls), make(chan struct{}, b.lists)
 	f.slots.start(top, st.id(), b.idle)
+	f.whole.now = time.Now
+	f.whole.start(top, st.FSID[0])
 	f.verf.Store(1)
 	return f, nil
 }
@@ -70,6 +74,7 @@ func New(path string, o Options) (*FS, error) {
 func (f *FS) Close() error {
 	if !f.closed.Swap(true) {
 		f.slots.end()
+		f.whole.end()
 	}
 	return nil
 }

@@ -39,6 +39,12 @@
 // Mounts are crossed, as by cp(1) and tar(1). With Options.OneFileSystem a mount point is
 // shown as an empty directory; FS.Mounts counts them.
 //
+// # What is stable
+//
+// Sync and Commit make objects and files stable by fsync(2). On Linux, in an ext4, calls that
+// come at once share one syncfs(2) of all of it instead, while that is not dear and has not
+// failed: see whole.
+//
 // # What is stable on Windows
 //
 // Sync flushes files and directories to which the process may write, where the file system

@@ -16,6 +16,7 @@ type file struct {
 	fs     *FS
 	f      *os.File
 	access vfs.Share
+	dev    uint64
 }
 
 // Near implements vfs.Near.
@@ -89,13 +90,14 @@ func (x *file) WriteAt(ctx context.Context, p []byte, off uint64, how vfs.Stabil
 	return n, nil
 }
 
-// Commit implements vfs.File by fsync(2): data and attributes are stable.
+// Commit implements vfs.File by fsync(2), or by a sync that many share (whole): data and
+// attributes are stable.
 func (x *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 	if err := x.ready(ctx, 0); err != nil {
 		return err
 	}
 	*w = vfs.Written{Committed: vfs.FileSync, Verf: x.fs.verifier()}
-	return x.fs.synced(x.f.Sync())
+	return x.fs.synced(x.fs.whole.or(x.dev, x.f.Sync))
 }
 
 // synced changes the verifier if a sync has failed: writers that have not committed yet must

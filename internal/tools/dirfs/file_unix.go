@@ -16,7 +16,9 @@ import (
 
 var _ vfs.HoleSeeker = (*file)(nil)
 
-func (f *FS) newFile(x *os.File, access vfs.Share) vfs.File { return &file{f, x, access} }
+func (f *FS) newFile(x *os.File, access vfs.Share, dev uint64) vfs.File {
+	return &file{f, x, access, dev}
+}
 
 // control calls do with the descriptor of f, and keeps it open meanwhile.
 func control(f *os.File, do func(fd int) error) error {

@@ -36,7 +36,7 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 		<-f.files
 		return nil, o, err
 	}
-	return f.newFile(file, how.Access), o, nil
+	return f.newFile(file, how.Access, o.Attr.FSID[0]), o, nil
 }
 
 // flags are those of open(2).

@@ -7,9 +7,10 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Sync implements vfs.Syncer. Files and directories are synced one by one. An object that
-// cannot be opened for it (a link, pipe or device) takes a sync of its whole file system,
-// which all waiting calls share. Windows does not allow all of it: see the package's doc.
+// Sync implements vfs.Syncer. Where one sync of the whole file system may serve many objects
+// (whole), it does. Else files and directories are synced one by one, and an object that cannot be
+// opened for it (a link, pipe or device) takes a sync of its whole file system, which all waiting
+// calls share. Windows does not allow all of it: see the package's doc.
 func (f *FS) Sync(ctx context.Context, h vfs.Handle) error {
 	if err := f.begin(ctx); err != nil {
 		return err
@@ -20,25 +21,28 @@ func (f *FS) Sync(ctx context.Context, h vfs.Handle) error {
 		return err
 	}
 	defer f.leave(o.s)
-	switch o.st.Type {
-	case vfs.TypeReg:
-		err = f.syncFile(&o)
-	case vfs.TypeDir:
-		err = f.syncDir(&o)
-	default:
-		err = f.share.do(o.st.FSID[0], o.dir.syncAll)
-	}
-	if err = fail("fsync", err); err != nil {
+	err = fail("fsync", f.whole.or(o.st.FSID[0], func() error { return f.syncAlone(&o) }))
+	if err != nil {
 		f.verf.Add(1)
 	}
 	return err
+}
+
+func (f *FS) syncAlone(o *place) error {
+	switch o.st.Type {
+	case vfs.TypeReg:
+		return f.syncFile(o)
+	case vfs.TypeDir:
+		return f.syncDir(o)
+	}
+	return f.share.do(o.st.FSID[0], func(int) error { return o.dir.syncAll() })
 }
 
 func (f *FS) syncFile(o *place) error {
 	file, _, err := o.openFile(syncBy)
 	if err != nil {
 		// Write-only, or not readable by us: sync the whole file system.
-		return f.share.do(o.st.FSID[0], o.dir.syncAll)
+		return f.share.do(o.st.FSID[0], func(int) error { return o.dir.syncAll() })
 	}
 	err = file.Sync()
 	if cerr := file.Close(); err == nil {
@@ -69,35 +73,41 @@ func (f *FS) syncDir(o *place) error {
 // share lets calls that want the same file system synced wait together: they join the next
 // round, which has not begun.
 type share struct {
-	mu    sync.Mutex
-	next  map[uint64]*round
-	turns sync.Mutex // one round at a time
+	mu   sync.Mutex
+	next map[uint64]*round
+	last *round // whose turn comes last: there is one at a time
 }
 
 type round struct {
-	done chan struct{}
-	err  error // set when done is closed
+	done  chan struct{}
+	calls int   // that wait for it
+	err   error // set when done is closed
 }
 
-func (s *share) do(dev uint64, sync func() error) error {
+// do has sync told how many calls it serves.
+func (s *share) do(dev uint64, sync func(calls int) error) error {
 	s.mu.Lock()
 	if r := s.next[dev]; r != nil {
+		r.calls++
 		s.mu.Unlock()
 		<-r.done
 		return r.err
 	}
-	r := &round{done: make(chan struct{})}
+	r := &round{done: make(chan struct{}), calls: 1}
 	if s.next == nil {
 		s.next = make(map[uint64]*round)
 	}
 	s.next[dev] = r
+	before := s.last
+	s.last = r
 	s.mu.Unlock()
-	s.turns.Lock()
-	defer s.turns.Unlock()
+	if before != nil {
+		<-before.done
+	}
 	s.mu.Lock()
 	delete(s.next, dev)
 	s.mu.Unlock()
-	r.err = sync()
+	r.err = sync(r.calls)
 	close(r.done)
 	return r.err
 }

@@ -290,7 +290,9 @@ func (x *hostObject) info(i *vfs.Info) error {
 	return windows.GetDiskFreeSpaceEx(path, &i.AvailBytes, &i.TotalBytes, &i.FreeBytes)
 }
 
-func (f *FS) newFile(x *os.File, access vfs.Share) vfs.File { return &file{f, x, access} }
+func (f *FS) newFile(x *os.File, access vfs.Share, dev uint64) vfs.File {
+	return &file{f, x, access, dev}
+}
 
 func syncData(f *os.File) error { return f.Sync() }
 
