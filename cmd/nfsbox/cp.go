@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/tools/filter"
+	"github.com/nfsbox/nfsbox/internal/base/filter"
 	"github.com/nfsbox/nfsbox/internal/tools/idmap"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"

@@ -13,7 +13,7 @@ import (
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/base/fault"
-	"github.com/nfsbox/nfsbox/internal/tools/filter"
+	"github.com/nfsbox/nfsbox/internal/base/filter"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/nfsbox/nfsbox/internal/base/filter"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
-	"github.com/nfsbox/nfsbox/internal/tools/filter"
 )
 
 // rules is a filter of rules, one a line.

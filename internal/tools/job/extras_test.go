@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/base/filter"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
-	"github.com/nfsbox/nfsbox/internal/tools/filter"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/filter"
 	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/internal/tools/delta"
-	"github.com/nfsbox/nfsbox/internal/tools/filter"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"

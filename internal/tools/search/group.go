@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 
@@ -130,7 +129,7 @@ func (g *Group) one(s *lines.Searcher, t *task) (err error) {
 			return g.o.Done(t.out, &t.File, new(lines.Result), err)
 		}
 		defer func() { _ = f.Close(context.WithoutCancel(g.ctx)) }() // nothing was written
-		from = &reader{ctx: g.ctx, fs: t.FS, h: t.Handle, f: f, size: t.Size}
+		from = lines.NewReader(g.ctx, t.FS, t.Handle, f, t.Size)
 	}
 	r, err := s.Search(from, func(l *lines.Line) error {
 		if err := g.o.Show(t.out, &t.File, l); err != nil {
@@ -145,61 +144,4 @@ func (g *Group) one(s *lines.Searcher, t *task) (err error) {
 		return g.ctx.Err()
 	}
 	return g.o.Done(t.out, &t.File, &r, err)
-}
-
-// reader reads a file from its beginning.
-type reader struct {
-	ctx  context.Context
-	fs   vfs.FS
-	h    vfs.Handle
-	f    vfs.File
-	off  uint64
-	size uint64
-	eof  bool
-}
-
-// Read implements io.Reader. A file that ends before its size is an error, unless it has become shorter.
-func (r *reader) Read(p []byte) (int, error) {
-	if r.eof {
-		return 0, io.EOF
-	}
-	n, eof, err := r.f.ReadAt(r.ctx, p, r.off, nil)
-	if n < 0 || n > len(p) {
-		return 0, fmt.Errorf("read of %d bytes answered %d: %w", len(p), n, vfs.ErrServerFault)
-	}
-	r.off += uint64(n)
-	if err != nil || !eof {
-		return n, err
-	}
-	r.eof = true
-	if r.off < r.size {
-		a, err := r.fs.GetAttr(r.ctx, r.h, vfs.MaskSize)
-		if err != nil {
-			return n, err
-		}
-		if a.Size > r.off {
-			return n, fmt.Errorf("it ends at %d, and its size is %d: %w", r.off, a.Size, io.ErrUnexpectedEOF)
-		}
-	}
-	return n, io.EOF
-}
-
-// Hole implements lines.HoleReader, for files that tell of their holes. An error is left to the next read.
-func (r *reader) Hole() uint64 {
-	holes, ok := vfs.As[vfs.HoleSeeker](r.f)
-	if !ok || r.eof {
-		return 0
-	}
-	data, err := holes.NextData(r.ctx, r.off)
-	if errors.Is(err, io.EOF) {
-		var a vfs.Attr
-		a, err = r.fs.GetAttr(r.ctx, r.h, vfs.MaskSize)
-		data = a.Size
-	}
-	if err != nil || data <= r.off {
-		return 0
-	}
-	n := data - r.off
-	r.off = data
-	return n
 }
