@@ -9,6 +9,9 @@
 // [LeaseTime], and another worker gets the item. An item that was leased [MaxLeases] times and
 // not settled is not leased again.
 //
+// While the broker cannot be reached, methods wait: until it is back, or their ctx ends. They
+// return [ErrBroker] only where waiting is of no use.
+//
 // What comes out of a queue is hostile input: whoever may write to the broker may have put it
 // there. Package queue bounds its length, and its users judge the rest.
 package queue
@@ -37,6 +40,13 @@ const (
 	// which calls its files failed.
 	MaxLeases = 5
 
+	// MaxDealt is how many items a queue holds at once, also those that are leased no more.
+	// Deal waits for room.
+	MaxDealt = 4096
+
+	// AskTime is how long a question waits for its answer. Then it is ErrNobody.
+	AskTime = 30 * time.Second
+
 	// MaxQuestions is how many questions of workers are answered at once. More wait.
 	MaxQuestions = 64
 
@@ -54,6 +64,10 @@ var (
 	ErrBroker = errors.New("the broker cannot be used")
 	// ErrTooLong says that an item, a message or a spec is longer than its bound.
 	ErrTooLong = errors.New("too long for the queue")
+	// ErrForged says that what the broker handed out is not what a Dealer puts into a queue.
+	ErrForged = errors.New("the broker handed out what is no item of the job")
+	// ErrExpired says that a lease has ended: another worker may have its item.
+	ErrExpired = errors.New("the lease has ended")
 )
 
 // Job is what a broker says of a job whose batches are dealt out.
@@ -81,28 +95,35 @@ type Lease struct {
 // Dealer is a coordinator's end of one run's queue. Its methods may be called concurrently.
 type Dealer interface {
 	// Deal adds an item. It returns when the broker has it, or an error: ErrLost where the whole
-	// queue is gone. The same item may be dealt again, and is then leased again.
+	// queue is gone. The same item may be dealt again, and is then leased again: what is left
+	// of the earlier one goes, and its leases mean nothing any more.
 	Deal(ctx context.Context, it Item) error
 
 	// Answer has reply answer the questions of workers, up to MaxQuestions at once, until ctx
 	// ends or the connection is lost for good. A question has MaxMessage bytes at most, and is
-	// valid until reply returns. It outlives outages of the broker.
+	// valid until reply returns; the ctx of reply ends with Answer, which waits for it. It outlives outages of the broker, and the queue. Several
+	// Answers of a run share its questions.
 	Answer(ctx context.Context, reply func(ctx context.Context, question []byte) (answer []byte)) error
 }
 
 // Taker is a worker's end of one run's queue. Its methods may be called concurrently.
 type Taker interface {
-	// Take waits for an item, and leases it. ErrLost says that the run has ended.
+	// Take waits for an item, and leases it. ErrLost says that the run has ended. After
+	// ErrTooLong and ErrForged what was wrong is gone from the queue, and Take goes on.
 	Take(ctx context.Context) (*Lease, error)
 
-	// Extend leases the item for another LeaseTime from now on.
+	// Extend leases the item for another LeaseTime from now on. ErrExpired says that it is too
+	// late for that.
 	Extend(ctx context.Context, l *Lease) error
 
 	// Settle gives the lease back: the item is done, or (done is false) someone else may have it.
+	// An item is done also where the lease has ended, until it is dealt again. An end of the
+	// lease without that is no error.
 	Settle(ctx context.Context, l *Lease, done bool) error
 
-	// Ask puts a question to the run's coordinator, and waits for its answer. ErrNobody says that there is
-	// no coordinator now.
+	// Ask puts a question to the run's coordinator, and waits for its answer: AskTime at most.
+	// ErrNobody says that there is no coordinator now. A question whose answer an outage may
+	// have lost is put again, so a coordinator may have to answer it twice.
 	Ask(ctx context.Context, question []byte) (answer []byte, err error)
 }
 
