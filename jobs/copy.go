@@ -85,7 +85,7 @@ func copyTo(ctx context.Context, source, dest string, o *CopyOptions, sync *job.
 	defer func() { err = errors.Join(err, to.Close()) }()
 	what := job.CopyOptions{
 		Pool: new(bufpool.Pool), Random: rand.Reader, Now: time.Now, Progress: tracker, Throttle: o.Rate.throttle(),
-		Parallel: o.Parallel, Owner: !o.NoOwner, Verify: o.Verify, Above: to.Above, Sync: sync,
+		Parallel: o.Parallel, Owner: !o.NoOwner, Verify: o.Verify, Above: to.Above, Sync: sync, OneFileSystem: o.OneFileSystem,
 	}
 	found, err := from.Resolve(ctx, false)
 	if err != nil {

@@ -44,7 +44,8 @@ type Options struct {
 	Dial []nfsbox.Option
 	// Parallel is how many files are worked on at once, up to 1024; 0 takes what suits most places.
 	Parallel int
-	// OneFileSystem leaves directories of this host out that something is mounted on.
+	// OneFileSystem takes directories that are on another file system than the source, or that something of this
+	// host is mounted on, for empty ones.
 	OneFileSystem bool
 	// Rate bounds the bytes a second; nil: nothing does. A byte that is read and written, or read on both
 	// sides, counts once; one that is read back counts again.

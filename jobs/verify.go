@@ -51,7 +51,7 @@ func Verify(ctx context.Context, source, dest string, o VerifyOptions) (sum Veri
 	}
 	s, err := job.Verify(ctx, job.VerifyOptions{
 		Source: sides[0], Dest: sides[1], Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Throttle: o.Rate.throttle(),
-		Parallel: o.Parallel, Owner: o.Owner, ACLs: o.ACLs,
+		Parallel: o.Parallel, Owner: o.Owner, ACLs: o.ACLs, OneFileSystem: o.OneFileSystem,
 	})
 	return VerifySummary{
 		Files: s.Files, Dirs: s.Dirs, Symlinks: s.Symlinks, Hardlinks: s.Hardlinks, Nodes: s.Nodes, Bytes: s.Bytes, Differences: s.Differences,

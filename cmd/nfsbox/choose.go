@@ -203,6 +203,7 @@ func parseSize(flag, text string) (*uint64, error) {
 type leftOut struct {
 	LeftOut   uint64 `json:"left_out"`           // entries that flags leave out, directories with all below them as one
 	Snapshots uint64 `json:"snapshots_left_out"` // of them, directories of snapshots
+	Elsewhere uint64 `json:"mounts_skipped"`     // directories of other file systems, which are not looked into
 }
 
 func leftOutOf(f *filter.Filter) (l leftOut) {
@@ -215,6 +216,7 @@ func (l leftOut) words() string {
 	return text(
 		counted{l.LeftOut - l.Snapshots, "entry that was not chosen|entries that were not chosen"},
 		counted{l.Snapshots, "directory of snapshots (--snapshots takes such)|directories of snapshots (--snapshots takes them)"},
+		counted{l.Elsewhere, "directory's contents, on another file system|directories' contents, on other file systems"},
 	)
 }
 

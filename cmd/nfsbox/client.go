@@ -86,21 +86,7 @@ func (f *clientFlags) place(follow bool) (place.Options, error) {
 
 // mountFlags are those of commands that go down into trees.
 type mountFlags struct {
-	OneFileSystem bool `name:"one-file-system" short:"x" help:"Leave directories of this host empty that something is mounted on, and count them."`
-}
-
-// mountsSkipped is the part of a summary that belongs to mountFlags.
-type mountsSkipped struct {
-	MountsSkipped uint64 `json:"mounts_skipped"` // directories left empty
-}
-
-// note counts what a place has left out, before it is closed.
-func (m *mountsSkipped) note(p *place.Place) { m.MountsSkipped += p.Mounts() }
-
-func (m *mountsSkipped) tell(t *progress.Tracker) {
-	if m.MountsSkipped > 0 {
-		t.Report(progress.Event{Type: "note", Message: fmt.Sprintf("%d directories are left empty: something is mounted on them", m.MountsSkipped)})
-	}
+	OneFileSystem bool `name:"one-file-system" short:"x" help:"Take directories that are on another file system than SOURCE, or that something of this host is mounted on, for empty ones, and count them."`
 }
 
 // count takes over what a place has counted, before it is closed.

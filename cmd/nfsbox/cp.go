@@ -166,8 +166,8 @@ func (c *cpCmd) Run(e *env) (err error) {
 	failed, err := c.all(e, sources, dest, named, tracker, &sum)
 	all := errors.Join(failed, err)
 	err = errors.Join(err, named.end(e, &sum, tracker, all))
-	sum.tell(tracker)
 	sum.leftOut = leftOutOf(c.chosen)
+	sum.Elsewhere = sum.Mounts
 	ferr := c.finish(e, tracker, &sum, err)
 	err = errors.Join(failed, err)
 	count := tracker.Get(progress.Errors)
@@ -294,7 +294,6 @@ func (c *cpCmd) check() error {
 // cpSummary is the last event of cp.
 type cpSummary struct {
 	job.Summary
-	mountsSkipped
 	leftOut
 	RPCs   uint64 `json:"rpcs"`
 	DryRun bool   `json:"dry_run,omitempty"` // nothing was changed: the numbers say what would be
@@ -304,7 +303,7 @@ func (s *cpSummary) add(o *job.Summary) {
 	for _, p := range [...]struct{ to, from *uint64 }{
 		{&s.Files, &o.Files}, {&s.Dirs, &o.Dirs}, {&s.Symlinks, &o.Symlinks}, {&s.Hardlinks, &o.Hardlinks},
 		{&s.Nodes, &o.Nodes}, {&s.Bytes, &o.Bytes}, {&s.Skipped, &o.Skipped}, {&s.Verified, &o.Verified},
-		{&s.Errors, &o.Errors}, {&s.Changed, &o.Changed}, {&s.Vanished, &o.Vanished}, {&s.DirsGone, &o.DirsGone}, {&s.DirsChanged, &o.DirsChanged}, {&s.Grew, &o.Grew}, {&s.Left, &o.Left},
+		{&s.Errors, &o.Errors}, {&s.Changed, &o.Changed}, {&s.Vanished, &o.Vanished}, {&s.DirsGone, &o.DirsGone}, {&s.DirsChanged, &o.DirsChanged}, {&s.Grew, &o.Grew}, {&s.Left, &o.Left}, {&s.Mounts, &o.Mounts},
 		{&s.NoSpace, &o.NoSpace}, {&s.DirsClosed, &o.DirsClosed},
 		{&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost}, {&s.ModesLost, &o.ModesLost},
 		{&s.TimesLost, &o.TimesLost}, {&s.ACLsLost, &o.ACLsLost}, {&s.LinksSplit, &o.LinksSplit}, {&s.AttrsSet, &o.AttrsSet},

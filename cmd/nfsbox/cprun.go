@@ -50,7 +50,7 @@ func (r *cpRun) one(source string) (err error) {
 	defer closePlace(src, &err, &r.sum.RPCs)
 	defer r.uses.add(src)()
 	defer r.count(src)
-	defer r.sum.note(src)
+	defer func() { r.sum.Mounts += src.Mounts() }()
 	from, err := src.Resolve(r.e.ctx, false)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot, isDir boo
 	o := job.CopyOptions{
 		Source: job.Place{FS: r.mapped.Of(src.FS), Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
 		Dest: at.Place, Name: at.name, There: at.there, Above: r.to.Above, KeepDest: r.to.inside, Made: r.to.made,
-		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker, Throttle: r.limit, More: r.more, Each: r.Verbose,
+		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker, Throttle: r.limit, More: r.more, Each: r.Verbose, OneFileSystem: r.OneFileSystem,
 		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify, Sync: r.sync, Filter: r.chosen,
 		Rooted: func(a vfs.Attr) error { r.root = a; return nil },
 	}

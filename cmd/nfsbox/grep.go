@@ -52,7 +52,7 @@ type grepCmd struct {
 	Engine        string   `enum:"go,re2" default:"go" placeholder:"go|re2" help:"What expressions are matched by: Go's regexp, or RE2. The results are the same."`
 	MaxMem        string   `name:"max-mem" placeholder:"SIZE" help:"The memory of --engine=re2 for a pattern and its states, 64K to 1G (default: 8M)."`
 	Parallel      int      `default:"8" placeholder:"N" help:"Files to read at once, 1 to 256."`
-	OneFileSystem bool     `name:"one-file-system" help:"Leave out directories that are on another file system than PLACE."`
+	OneFileSystem bool     `name:"one-file-system" help:"Leave out what is in directories that are on another file system than PLACE, or that something of this host is mounted on, and count those."`
 	ErrorsTo      string   `type:"path" placeholder:"FILE" help:"Write every failure to FILE, as lines of JSON; in text three of each cause are shown, and the others counted."`
 	JSON          bool     `help:"Print one line of JSON for each match, and the like, then a summary."`
 	ruleFlags

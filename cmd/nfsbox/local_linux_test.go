@@ -113,6 +113,45 @@ func TestRootOneFileSystem(t *testing.T) {
 	}
 }
 
+// TestRootOneFileSystemEverywhere: each command that goes down into trees leaves the same directories out, and counts them, of
+// this host and of a server that crosses mounts.
+func TestRootOneFileSystemEverywhere(t *testing.T) {
+	top := mountedTree(t)
+	src := filepath.Join(top, "src")
+	if err := unix.Mount(filepath.Join(src, "other"), filepath.Join(src, "other"), "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(filepath.Join(src, "other"), unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	s := serveProcess(t, nil, src, "--listen", "127.0.0.1:0", "--state-dir", t.TempDir(), "--crossmnt", "--localio", "off")
+	defer s.stop(t)
+	for i, place := range []string{src, s.url} {
+		dst := filepath.Join(top, fmt.Sprint("copy", i))
+		for _, args := range [][]string{
+			{"cp", "-r", "-x", place, dst}, {"sync", "-x", "--delete", place, dst}, {"verify", "-x", place, dst},
+			{"du", "-x", place}, {"find", "-x", place}, {"scan", "-x", place}, {"grep", "-r", "--one-file-system", "o", place},
+		} {
+			var sum struct {
+				Skipped uint64 `json:"mounts_skipped"`
+			}
+			line := lastLine(t, exitOK, append(args, "--json")...)
+			if err := json.Unmarshal([]byte(line), &sum); err != nil || sum.Skipped != 2 {
+				t.Errorf("%s: %s, %v; want two directories left out", strings.Join(args, " "), line, err)
+			}
+		}
+	}
+	line := lastLine(t, exitIncomplete, "rm", "-r", "--all", "-x", "--json", s.url)
+	if !strings.Contains(line, `"mounts_skipped":2`) || !strings.Contains(line, `"errors":3`) { // and the bound file
+		t.Errorf("rm: %s", line)
+	}
+	if b, err := os.ReadFile(filepath.Join(src, "mount/deep/file")); err != nil || string(b) != "mounted" {
+		t.Errorf("what is mounted: %q, %v", b, err)
+	}
+}
+
 // TestFewDescriptors copies and compares, as a process that may have 64 descriptors,
 // more at once than those are enough for.
 func TestFewDescriptors(t *testing.T) {

@@ -103,6 +103,7 @@ type removal struct {
 	failed  *failedFile
 	exports map[string][]string // paths, by server
 	errors  atomic.Uint64
+	other   atomic.Uint64 // directories of other file systems
 	sum     rmSummary
 }
 
@@ -118,6 +119,7 @@ func (c *rmCmd) Run(e *env) error {
 	s.Files, s.Dirs = r.tracker.Get(progress.Files), r.tracker.Get(progress.Dirs)
 	s.Symlinks, s.Nodes = r.tracker.Get(progress.Symlinks), r.tracker.Get(progress.Nodes)
 	s.Errors, s.leftOut, s.Seconds = r.errors.Load(), leftOutOf(r.chosen), time.Since(began).Seconds()
+	s.Elsewhere = r.other.Load()
 	if ferr := r.tracker.Finish(s); ferr != nil {
 		err = errors.Join(err, fmt.Errorf("output: %w", ferr))
 	}
@@ -340,6 +342,9 @@ func (r *removal) removed(names *speller, at string, t vfs.Type) {
 func (r *removal) fail(names *speller, at string, err error) error {
 	if errors.Is(err, vfs.ErrNoAnswer) {
 		return err
+	}
+	if errors.Is(err, remove.ErrOtherFS) {
+		r.other.Add(1)
 	}
 	r.errors.Add(1)
 	r.failed.add(at)

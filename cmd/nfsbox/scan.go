@@ -155,10 +155,10 @@ func (s *scanner) end(err error) error {
 			err = errors.Join(err, s.rows(&r.Tables[i]))
 		}
 	case !s.cmd.Quiet:
-		err = errors.Join(err, s.text(scanText(r, leftOutOf(s.chosen))))
+		err = errors.Join(err, s.text(scanText(r, s.left())))
 	}
 	return s.done(err, func(sum listSummary) any {
-		return &scanSummary{Totals: r.Totals, leftOut: leftOutOf(s.chosen), Errors: sum.Errors, Complete: r.Complete, Seconds: took.Seconds(), RPCs: s.rpcs}
+		return &scanSummary{Totals: r.Totals, leftOut: s.left(), Errors: sum.Errors, Complete: r.Complete, Seconds: took.Seconds(), RPCs: s.rpcs}
 	})
 }
 

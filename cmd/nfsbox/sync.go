@@ -62,7 +62,7 @@ A SOURCE that cannot be read any more ends the deletion, and what it has lost si
 stays. Symbolic links are deleted and not followed, and directories of other file systems that are
 mounted in what is deleted stay, and have failed; one of the same file system (mount --bind) looks like
 any other. Temporaries of another copy into DEST are deleted, too. Nothing is where SOURCE lies in what
-would be. With --one-file-system, what DEST has in directories that are empty in SOURCE stays.
+would be. With --one-file-system, what DEST has in directories that are empty in SOURCE, or count as empty, stays.
 
 A directory of DEST whose name is that of a file in SOURCE is replaced with --delete alone, as is a file
 by a directory; without it such items have failed. Where DEST takes two names of SOURCE for one, the one
@@ -93,7 +93,7 @@ func (c *syncCmd) Run(e *env) error {
 		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
 	}
 	if c.Delete {
-		how.Delete = &job.DeleteOptions{FromEmpty: c.FromEmpty, Max: c.MaxDelete, OneFileSystem: c.OneFileSystem}
+		how.Delete = &job.DeleteOptions{FromEmpty: c.FromEmpty, Max: c.MaxDelete}
 	} else if c.FromEmpty || c.MaxDelete != nil {
 		err := refused(errors.New("--delete-from-empty and --max-delete are for --delete"))
 		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})

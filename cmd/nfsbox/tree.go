@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox"
@@ -19,7 +20,7 @@ import (
 
 // treeFlags are those of commands that look through trees, and print what they find.
 type treeFlags struct {
-	OneFileSystem bool   `name:"one-file-system" short:"x" help:"Leave out directories that are on another file system than PLACE."`
+	OneFileSystem bool   `name:"one-file-system" short:"x" help:"Leave out what is in directories that are on another file system than PLACE, or that something of this host is mounted on, and count those."`
 	Parallel      int    `placeholder:"N" help:"Directories to look at once, 1 to 256; over a network further ones are listed ahead. With more than one they come in any order (default: 1, of scan 8)."`
 	ErrorsTo      string `type:"path" placeholder:"FILE" help:"Write every failure to FILE, as lines of JSON; in text three of each cause are shown, and the others counted."`
 	JSON          bool   `help:"Print one line of JSON for each, then a summary."`
@@ -35,6 +36,7 @@ type looker struct {
 	po    place.Options
 	fails *progress.Tracker
 	rpcs  uint64
+	other atomic.Uint64 // directories that elsewhere leaves out
 
 	chosen *filter.Filter // nil until choose
 }
@@ -57,6 +59,7 @@ func (f *treeFlags) look(e *env, follow bool, how *progressFlags) (*looker, erro
 	}
 	l := &looker{treeFlags: f, output: newOutput(e, f.JSON), e: e}
 	l.po = l.watch(e, po)
+	l.po.OneFileSystem = f.OneFileSystem
 	r := how.renderer(e, hasAll(f.ErrorsTo))
 	if f.JSON {
 		r = unsummed{progress.JSON(lineWriter{l.output})}
@@ -133,6 +136,7 @@ func (l *looker) places(args []string, do func(p *place.Place, r *vfs.Resolved) 
 // counted takes over what a place has counted, before it is closed.
 func (l *looker) counted(p *place.Place) {
 	l.count(p)
+	l.other.Add(p.Mounts())
 	if s, ok := p.Stats(); ok {
 		l.rpcs += s.RPCs
 	}
@@ -158,12 +162,19 @@ func (l *looker) walk(p *place.Place, root vfs.Handle, o walk.Options, v walk.Vi
 	return err
 }
 
-// tellLeft tells people of directories of snapshots that were left out. What rules leave out they know.
+// tellLeft tells people of directories of snapshots, and of other file systems, that were left out. What rules leave out they know.
 func (l *looker) tellLeft() leftOut {
-	left := leftOutOf(l.chosen)
-	if left.Snapshots > 0 && !l.json {
+	left := l.left()
+	if left.Snapshots+left.Elsewhere > 0 && !l.json {
 		l.note("left out: " + left.words())
 	}
+	return left
+}
+
+// left is what was left out.
+func (l *looker) left() leftOut {
+	left := leftOutOf(l.chosen)
+	left.Elsewhere = l.other.Load()
 	return left
 }
 
@@ -174,7 +185,8 @@ func (l *looker) missing(names *speller) {
 	}
 }
 
-// elsewhere reports whether a directory is left out, since it is on another file system than the root of its walk.
+// elsewhere reports whether a directory is left out, since it is on another file system than the root of its walk, and counts it
+// then.
 func (l *looker) elsewhere(d *walk.Dir) bool {
 	if !l.OneFileSystem || !d.Attr.Has(vfs.MaskFSID) {
 		return false
@@ -183,7 +195,11 @@ func (l *looker) elsewhere(d *walk.Dir) bool {
 	for top.Parent != nil {
 		top = top.Parent
 	}
-	return top.Attr.Has(vfs.MaskFSID) && top.Attr.FSID != d.Attr.FSID
+	other := top.Attr.Has(vfs.MaskFSID) && top.Attr.FSID != d.Attr.FSID
+	if other {
+		l.other.Add(1)
+	}
+	return other
 }
 
 // fault counts and reports what could not be looked at, and reports whether something is missing

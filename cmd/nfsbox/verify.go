@@ -63,7 +63,6 @@ has failed. What is left out of SOURCE is neither missing in DEST nor extra ther
 // verifySummary is the last event of verify.
 type verifySummary struct {
 	job.VerifySummary
-	mountsSkipped
 	leftOut
 	RPCs uint64 `json:"rpcs"`
 }
@@ -101,10 +100,10 @@ func (c *verifyCmd) Run(e *env) (err error) {
 	po.OneFileSystem = c.OneFileSystem
 	var sum verifySummary
 	err = c.verify(e, po, mapped, job.VerifyOptions{
-		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Throttle: c.throttle(), Parallel: c.Parallel, Owner: c.Owner || !mapped.Empty(), ACLs: c.ACLs, Each: c.Verbose, Filter: chosen,
+		Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Throttle: c.throttle(), Parallel: c.Parallel, Owner: c.Owner || !mapped.Empty(), ACLs: c.ACLs, Each: c.Verbose, Filter: chosen, OneFileSystem: c.OneFileSystem,
 	}, &sum)
-	sum.tell(tracker)
 	sum.leftOut = leftOutOf(chosen)
+	sum.Elsewhere = sum.Mounts
 	// A failure as a whole must not look like a success.
 	if err != nil && sum.Errors == 0 && sum.Differences == 0 {
 		sum.Errors = 1
@@ -159,7 +158,7 @@ func (c *verifyCmd) verify(e *env, po place.Options, mapped *idmap.Map, o job.Ve
 		defer closePlace(p, &err, &sum.RPCs)
 		defer uses.add(p)()
 		defer c.count(p)
-		defer sum.note(p)
+		defer func() { sum.Mounts += p.Mounts() }()
 		found, rerr := p.Resolve(e.ctx, false)
 		err = errors.Join(err, c.failed(o.Progress, sum, arg, rerr))
 		sides[i].place, sides[i].found = p, found

@@ -107,7 +107,7 @@ func (j *joiner) Enter(ctx context.Context, wd *walk.Dir) error {
 	there := d.there
 	d.there = nil
 	right, err := j.v.Enter(ctx, d, there)
-	if err != nil || right.IsZero() {
+	if err != nil || right.IsZero() || wd.Elsewhere() {
 		return err
 	}
 	d.right = right

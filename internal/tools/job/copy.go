@@ -62,6 +62,9 @@ type CopyOptions struct {
 	// Filter says what is copied of a tree, and is told what is left out; nil: all.
 	Filter   *filter.Filter
 	Throttle *throttle.Throttle // bounds the bytes that are moved, and may change meanwhile; nil: nothing does
+	// OneFileSystem has directories that are on another file system than Source copied as empty ones. What
+	// Dest has in directories that are empty in Source then stays, as something may be mounted there.
+	OneFileSystem bool
 
 	Parallel int  // files at once; 0: as many as suit most destinations, 64
 	Owner    bool // keep owners and groups, as far as the caller may
@@ -115,6 +118,8 @@ type Summary struct {
 	DirsGone    uint64 `json:"dirs_vanished"` // directories that were gone by their turn, or at their end
 	DirsChanged uint64 `json:"dirs_changed"`  // directories that changed each time they were listed: what came into them last may be missing
 	Grew        uint64 `json:"grew"`          // of Files, those that grew meanwhile and are kept as they were at first
+
+	Mounts uint64 `json:"-"` // directories of other file systems, which are copied as empty ones
 
 	Left uint64 `json:"temporaries_left"` // temporaries that could not be removed when the job ended early, or may appear yet
 
@@ -182,7 +187,7 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 		o.Progress = progress.New(nil, o.Now)
 	}
 	before := o.Progress.Snapshot()
-	j := &copyJob{o: &o, failedBefore: before.Counts[progress.Errors], crew: crew{outcomes: outcomes{progress: o.Progress}, more: o.More, filter: o.Filter}}
+	j := &copyJob{o: &o, failedBefore: before.Counts[progress.Errors], crew: crew{outcomes: outcomes{progress: o.Progress}, more: o.More, filter: o.Filter, oneFS: o.OneFileSystem}}
 	err := j.run(ctx)
 	if cerr := j.forgive(j.record.close()); err == nil {
 		err = cerr
@@ -428,7 +433,7 @@ func (j *copyJob) summary(before *progress.Snapshot) Summary {
 		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
 		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
 		Skipped: n(progress.Skipped) - j.sameAs.Load(), Unchanged: j.sameAs.Load(), Deleted: j.deleted.Load(), ToDelete: j.surveyed.Load(), AttrsSet: j.attrsSet.Load(), Verified: n(progress.Verified), Errors: n(progress.Errors),
-		Changed: j.changed.Load(), NoSpace: j.noSpace.Load(), DirsClosed: uint64(max(j.dirsClosed.Load(), 0)), Vanished: n(progress.Vanished), DirsGone: j.dirs.count(), DirsChanged: j.dirsChanged.Load(), Grew: j.grew.Load(),
+		Changed: j.changed.Load(), NoSpace: j.noSpace.Load(), DirsClosed: uint64(max(j.dirsClosed.Load(), 0)), Vanished: n(progress.Vanished), DirsGone: j.dirs.count(), DirsChanged: j.dirsChanged.Load(), Grew: j.grew.Load(), Mounts: j.elsewhere.Load(),
 		OwnersLost: j.ownersLost.Load(), SetIDsLost: j.setIDsLost.Load(), ModesLost: j.modesLost.Load(),
 		TimesLost: j.timesLost.Load(), ACLsLost: j.aclsLost.Load(), XattrsLost: j.xattrsLost.Load(), LinksSplit: j.linksSplit.Load(),
 		Seconds: after.Time.Sub(before.Time).Seconds(),

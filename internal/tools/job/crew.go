@@ -20,6 +20,9 @@ type crew struct {
 	flying sync.WaitGroup
 	more   bool // another job follows with the same progress
 	filter *filter.Filter
+	oneFS  bool // directories of other file systems than the source's root count as empty
+
+	elsewhere atomic.Uint64 // such directories
 
 	// seen are the directories that the walks so far have entered, and those of a later walk that
 	// is under way. seeing is that of the walk at hand.
@@ -65,11 +68,12 @@ func (c *crew) begin(ctx context.Context, d *walk.Dir, e *vfs.Entry, work func(n
 
 // firstWalk are the options of the walk in which all is met, and what is left out is counted.
 func (c *crew) firstWalk() walk.Options {
-	return c.choosing(walk.Options{Listed: c.closeTotals, LeftOut: func(_ *walk.Dir, e *vfs.Entry) { c.filter.LeftOut(e) }})
+	return c.choosing(walk.Options{Listed: c.closeTotals, Elsewhere: func(*walk.Dir) { c.elsewhere.Add(1) }, LeftOut: func(_ *walk.Dir, e *vfs.Entry) { c.filter.LeftOut(e) }})
 }
 
 // choosing is o for a walk of the source, of which no more is met than the job's filter chooses.
 func (c *crew) choosing(o walk.Options) walk.Options {
+	o.OneFileSystem = c.oneFS
 	if c.filter != nil {
 		o.Choose = c.filter.Choose
 	}

@@ -26,9 +26,6 @@ type DeleteOptions struct {
 	// Max, if not nil, is how many objects may be deleted, directories and all that is below them
 	// counted. If there are more, none is.
 	Max *uint64
-	// OneFileSystem says that the source shows directories as empty if something is mounted on them.
-	// What the destination has in directories that are empty stays.
-	OneFileSystem bool
 }
 
 var (

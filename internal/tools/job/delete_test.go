@@ -470,9 +470,11 @@ func TestSyncDeleteMountPoints(t *testing.T) {
 	src.dir("mnt")
 	dst.file("a/old", 0o644, nil)
 	dst.file("mnt/precious", 0o644, nil)
-	sum, _ := synced(t, src, dst, SyncOptions{Delete: &DeleteOptions{OneFileSystem: true}})
-	if sum.Deleted != 1 {
-		t.Errorf("%+v", sum)
+	o, v := options(t, src, dst, "")
+	o.OneFileSystem, o.Sync = true, &SyncOptions{Delete: new(DeleteOptions)}
+	sum, err := Copy(t.Context(), o)
+	if err != nil || sum.Deleted != 1 {
+		t.Errorf("%+v, %v\n%v", sum, err, v)
 	}
 	dst.at("mnt/precious")
 	if sum, _ := synced(t, src, dst, SyncOptions{Delete: new(DeleteOptions)}); sum.Deleted != 1 {

@@ -110,7 +110,7 @@ func (v *deletion) Entry(ctx context.Context, d *delta.Dir, _, there *vfs.Entry)
 
 // Extra deletes what the source does not have.
 func (v *deletion) Extra(ctx context.Context, d *delta.Dir, e *vfs.Entry) error {
-	if v.o.Sync.Delete.OneFileSystem && !d.Data.(*deletedIn).some.Load() {
+	if v.o.OneFileSystem && !d.Data.(*deletedIn).some.Load() {
 		return nil // something may be mounted there
 	}
 	if !v.extras.has(d.Path(string(e.Name))) {

@@ -47,6 +47,9 @@ type VerifyOptions struct {
 	// source had it is not extra in the destination.
 	Filter   *filter.Filter
 	Throttle *throttle.Throttle // bounds the bytes that are compared, and may change meanwhile; nil: nothing does
+	// OneFileSystem leaves out what is in directories that are on another file system than Source: it is
+	// neither missing nor extra.
+	OneFileSystem bool
 
 	Parallel int  // files at once; 0: DefaultParallel
 	Owner    bool // compare owners and groups as well
@@ -71,6 +74,7 @@ type VerifySummary struct {
 	DirsChanged uint64  `json:"dirs_changed"`  // directories that changed while they were compared: what came into them then may not have been
 	ACLsLost    uint64  `json:"acls_lost"`     // items with the source's mode less its access control list: no differences
 	TimesLost   uint64  `json:"times_lost"`    // items with the nearest time that NFSv3 has to the source's: no differences
+	Mounts      uint64  `json:"-"`             // directories of other file systems, which are not looked into
 	Seconds     float64 `json:"seconds"`
 }
 
@@ -105,7 +109,7 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
 	}
 	before := o.Progress.Snapshot()
 	slots := make(chan struct{}, parallel(o.Parallel, DefaultParallel))
-	j := &verifyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}, slots: slots, filter: o.Filter}}
+	j := &verifyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}, slots: slots, filter: o.Filter, oneFS: o.OneFileSystem}}
 	err := j.run(ctx)
 	after := j.progress.Snapshot()
 	n := func(c progress.Counter) uint64 { return after.Counts[c] - before.Counts[c] }
@@ -113,7 +117,7 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
 		Files: n(progress.Files), Dirs: n(progress.Dirs), Symlinks: n(progress.Symlinks),
 		Hardlinks: n(progress.Hardlinks), Nodes: n(progress.Nodes), Bytes: n(progress.Bytes),
 		Differences: n(progress.Differences), Missing: j.missing.Load(), Extra: j.extra.Load(),
-		Errors: n(progress.Errors), Vanished: n(progress.Vanished), DirsGone: j.dirs.count(), DirsChanged: j.dirsChanged.Load(), ACLsLost: j.aclsLost.Load(), TimesLost: j.timesLost.Load(), Seconds: after.Time.Sub(before.Time).Seconds(),
+		Errors: n(progress.Errors), Vanished: n(progress.Vanished), DirsGone: j.dirs.count(), DirsChanged: j.dirsChanged.Load(), ACLsLost: j.aclsLost.Load(), TimesLost: j.timesLost.Load(), Mounts: j.elsewhere.Load(), Seconds: after.Time.Sub(before.Time).Seconds(),
 	}, err
 }
 

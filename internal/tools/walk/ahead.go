@@ -79,9 +79,9 @@ func newAhead(w *walker) *ahead {
 }
 
 // plan queues d for listing ahead, after the element behind, or first if that is nil. It
-// returns nil if d lies too deep or may be a loop. w.mu is held.
+// returns nil if d lies too deep, may be a loop, or is not listed at all. w.mu is held.
 func (a *ahead) plan(d *Dir, behind *list.Element) *preview {
-	if d.depth > a.w.o.MaxDepth || a.w.open.has(d) {
+	if d.depth > a.w.o.MaxDepth || a.w.open.has(d) || a.w.elsewhere(&d.Attr) {
 		return nil
 	}
 	p := &preview{handle: d.Handle, depth: d.depth, chosen: d.Chosen}

@@ -47,6 +47,10 @@ type Dir struct {
 // Depth is 0 for the root of the walk.
 func (d *Dir) Depth() int { return d.depth }
 
+// Elsewhere reports whether d is on another file system than the root, and is not listed therefore
+// (Options.OneFileSystem).
+func (d *Dir) Elsewhere() bool { return d.w != nil && d.w.elsewhere(&d.Attr) }
+
 // Replaced reports whether the listed directory was gone at its turn, and d is another one
 // that has its name now. was is the handle of the listed one.
 func (d *Dir) Replaced() (was vfs.Handle, ok bool) { return d.was, d.replaced }

@@ -31,6 +31,11 @@
 //
 // [Options].Choose leaves entries out. A directory that is left out is neither listed nor listed ahead.
 //
+// # One file system
+//
+// With [Options].OneFileSystem a directory of another file system than the root's, by the ids that the
+// attributes have, is entered and left, and not listed: what was mounted there is not visited.
+//
 // # Several passes
 //
 // A visitor that cannot take all names of a large directory at once is shown some at a time

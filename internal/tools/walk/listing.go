@@ -174,7 +174,9 @@ func (w *walker) list(d *Dir) (suspended bool, err error) {
 			return false, cerr
 		}
 		if err != nil && movedOn(err) && d.Parent != nil {
-			if err = w.lookAgain(d, err); err == nil && !d.skipped {
+			if err = w.lookAgain(d, err); err == nil && d.Elsewhere() {
+				return false, w.pass(d)
+			} else if err == nil && !d.skipped {
 				continue
 			}
 		}

@@ -63,6 +63,12 @@ type Options struct {
 	// entered. It may set child's Data. The others are neither entered nor left.
 	Descend func(child *Dir) bool
 
+	// OneFileSystem leaves directories unlisted that are on another file system than the root. They
+	// are entered and left as if nothing were in them (Dir.Elsewhere), and of each Elsewhere is told
+	// before, if it is not nil.
+	OneFileSystem bool
+	Elsewhere     func(d *Dir)
+
 	// Choose, if not nil, says whether an entry is visited. in is what it has returned as below for the directory
 	// that has the entry, nil for the root. It may be asked more than once about an entry, by several
 	// goroutines, and must not block. Of what it refuses LeftOut alone is told, once, if that is not nil.
@@ -118,6 +124,7 @@ type walker struct {
 	cancel context.CancelFunc
 	seed   maphash.Seed
 	forget vfs.Forgetter // nil: the file system keeps nothing for directories
+	root   vfs.Attr
 
 	mu    sync.Mutex
 	wake  sync.Cond
@@ -146,7 +153,7 @@ func Tree(ctx context.Context, f vfs.FS, root vfs.Handle, o Options, v Visitor) 
 	if o.MaxDepth <= 0 {
 		o.MaxDepth = DefaultMaxDepth
 	}
-	w := &walker{fs: f, v: v, o: o, seed: maphash.MakeSeed(), open: newOpenSet()}
+	w := &walker{fs: f, v: v, o: o, seed: maphash.MakeSeed(), open: newOpenSet(), root: attr}
 	w.wake.L = &w.mu
 	w.forget, _ = vfs.As[vfs.Forgetter](f)
 	w.ctx, w.cancel = context.WithCancel(ctx)
@@ -184,7 +191,11 @@ func (w *walker) visit(d *Dir) error {
 			return err
 		}
 	}
-	if !d.skipped {
+	if d.Elsewhere() && !d.skipped {
+		if err := w.pass(d); err != nil {
+			return err
+		}
+	} else if !d.skipped {
 		suspended, err := w.list(d)
 		if suspended || err != nil {
 			return err
@@ -196,6 +207,19 @@ func (w *walker) visit(d *Dir) error {
 	}
 	w.listed()
 	return d.drop()
+}
+
+// pass enters a directory of another file system, which is not listed. An error ends the walk.
+func (w *walker) pass(d *Dir) error {
+	if w.o.Elsewhere != nil {
+		w.o.Elsewhere(d)
+	}
+	return w.enter(d)
+}
+
+// elsewhere reports whether a directory with the attributes a is left unlisted.
+func (w *walker) elsewhere(a *vfs.Attr) bool {
+	return w.o.OneFileSystem && a.Has(vfs.MaskFSID) && w.root.Has(vfs.MaskFSID) && a.FSID != w.root.FSID
 }
 
 // listed notes that a directory has been listed, or was skipped.
