@@ -14,6 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/base/filter"
+	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -155,7 +156,7 @@ func (r *removal) begin() (err error) {
 
 // all removes what the arguments stand for, one after the other. One that fails as a whole does not stop the others.
 func (r *removal) all() (err error) {
-	for arg, oerr := range eachMatch(r.e.ctx, r.Places, r.po) {
+	for arg, oerr := range glob.Each(r.e.ctx, r.Places, r.po) {
 		if oerr == nil {
 			oerr = onePlace(r.e.ctx, arg, r.po, r.open, func(p *place.Place) error {
 				defer func() {
