@@ -10,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/nfsbox/nfsbox/internal/tools/chmod"
-	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -35,7 +33,7 @@ func (c *touchCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return v.each("changed", glob.OrItself(v.matches(c.Places)), func(p *place.Place) error {
+	return v.each("changed", orItself(v.matches(c.Places)), func(p *place.Place) error {
 		fsys, r, err := followed(e.ctx, p)
 		if errors.Is(err, fs.ErrNotExist) {
 			if c.NoCreate {
@@ -133,9 +131,9 @@ name them; five digits, as 00755, take them away. A link stands for its target.
 }
 
 func (c *chmodCmd) Run(e *env) error {
-	change, err := chmod.Parse(c.Mode)
+	change, err := parseMode(c.Mode)
 	if err != nil {
-		return refused(err)
+		return err
 	}
 	v, err := c.begin(e)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/tools/terminal"
 	"github.com/nfsbox/nfsbox/internal/tools/top"
 )
 
@@ -63,12 +62,12 @@ func (c *topCmd) Run(e *env) error {
 		Size: e.size, Colour: e.colour, Zone: time.Local,
 	}
 	if e.size != nil {
-		resized, stop := terminal.Resizes()
+		resized, stop := resizes()
 		defer stop()
 		o.Resized = resized
 	}
 	if e.size != nil && e.stdin != nil && !c.Once && !c.JSON {
-		keys, stop, err := terminal.Keys(e.stdin, top.Keys)
+		keys, stop, err := pressed(e.stdin)
 		if err == nil { // else it goes without keys
 			defer stop()
 			o.Keys = keys

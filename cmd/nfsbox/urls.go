@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
-	"github.com/nfsbox/nfsbox/internal/tools/manual"
 )
 
 type urlsCmd struct{}
@@ -29,7 +28,7 @@ func (*urlsCmd) Help() string {
 func (c *urlsCmd) Run(e *env) error {
 	text := c.Help() + "\n"
 	if e.size != nil {
-		text = manual.LaidOut(text, e.helpColumns())
+		text = e.laidOut(text)
 	}
 	if _, err := io.WriteString(e.stdout, text); err != nil {
 		return &outputError{err}

@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/filter"
 	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/internal/tools/delta"
+	"github.com/nfsbox/nfsbox/internal/tools/hands"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -66,13 +66,10 @@ type CopyOptions struct {
 	// Dest has in directories that are empty in Source then stays, as something may be mounted there.
 	OneFileSystem bool
 
-	Parallel int  // files at once; 0: as many as suit most destinations, 64
-	Owner    bool // keep owners and groups, as far as the caller may
-	Verify   bool // read every file back
-
-	// DryRun has nothing changed: what would be is told by events of type "would". The record is not
-	// used. The Summary counts what would be done.
-	DryRun bool
+	Hands    hands.Hands // copies the files of trees; nil: the job does
+	Parallel int         // files at once; 0: as many as suit most destinations, 64
+	Owner    bool        // keep owners and groups, as far as the caller may
+	Verify   bool        // read every file back
 
 	// Tag, of digits and the letters a to f, marks the temporaries of a job without a Record. Sweep
 	// says that those which have it by now are of a run that was killed: they are removed first.
@@ -147,6 +144,7 @@ type copyJob struct {
 	crew
 	o        *CopyOptions
 	t        transfer.Options
+	hands    hands.Hands
 	syncer   vfs.Syncer // of the destination; nil if it needs none
 	srcAttr  vfs.Attr
 	target   vfs.Handle // the directory that the tree's root becomes
@@ -212,8 +210,6 @@ func (j *copyJob) run(ctx context.Context) error {
 	switch {
 	case j.srcAttr.Type != vfs.TypeDir && j.o.Sync != nil:
 		return fmt.Errorf("the source is no directory: %w", vfs.ErrInval)
-	case j.srcAttr.Type != vfs.TypeDir && j.dry():
-		return j.rehearseOne(ctx)
 	case j.srcAttr.Type != vfs.TypeDir:
 		return j.single(ctx)
 	case j.dry():
@@ -251,7 +247,8 @@ func (j *copyJob) prepare(ctx context.Context) error {
 	j.source = source{o.Source, j.srcAttr}
 	atOnce := parallel(o.Parallel, copyParallel)
 	j.syncer, _ = vfs.As[vfs.Syncer](o.Dest.FS)
-	j.slots = make(chan struct{}, atOnce)
+	j.hands = handsOf(o.Hands)
+	j.slots = make(chan struct{}, max(atOnce, j.hands.AtOnce()))
 	j.t = transfer.Options{
 		Chunk: e.chunk, Pool: o.Pool, Random: o.Random, Budget: transfer.NewBudget(max(maxChunks, atOnce)), Verify: o.Verify, Throttle: o.Throttle,
 		// n may be negative: as an unsigned number it wraps, and so subtracts.
@@ -297,7 +294,7 @@ func (j *copyJob) openRecord(ctx context.Context) error {
 		j.progress.Report(progress.Event{Type: "note", Message: fmt.Sprintf(
 			"the record's index could not be completed, and up to %d files are copied again: %v", n, why)})
 	}
-	j.t.Tag = hex.EncodeToString(r.identity[:4]) + "-"
+	j.t.Tag = TempTag(j.o.ID)
 	return nil
 }
 

@@ -339,7 +339,7 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 		}
 	}
 	begun := j.begun.Load()
-	res, err := transfer.File(ctx, src, dst, &j.t)
+	res, err := j.hands.Copy(ctx, s.where(), src, dst, &j.t)
 	if err != nil {
 		return copied, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -124,6 +125,12 @@ func openRecord(ctx context.Context, dir *os.Root, locked *os.File, id string) (
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRecord, err), r.index.Close(), r.shut())
 	}
 	return r, nil
+}
+
+// TempTag is what the temporaries of a job with a record are marked with (transfer.IsTemp). id is its ID.
+func TempTag(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:4]) + "-"
 }
 
 // shut closes the file, unless it is the caller's.

@@ -136,7 +136,7 @@ func (c *copier) makeTemp(ctx context.Context) error {
 	var err error
 	lost := 0
 	for range maxTempNames {
-		if c.temp, err = c.o.TempName(); err != nil {
+		if c.temp, err = c.o.tempName(c.dst.Tag); err != nil {
 			return err
 		}
 		if err = c.openTemp(ctx, &how); err == nil {

@@ -83,6 +83,9 @@ type Target struct {
 	// Listed reports whether what is made in Dir may begin with access control lists from
 	// there (Options.Listed). It may wait for an answer. nil: it does not.
 	Listed func() bool
+	// Tag marks the temporaries further, behind Options.Tag, which is not empty then: up to two numbers
+	// in hexadecimal, each with a "-" behind it.
+	Tag string
 }
 
 // lists reports whether what is made in Dir may begin with access control lists.
@@ -201,27 +204,38 @@ const (
 )
 
 // TempName makes the name of a temporary, which IsTemp knows by o.Tag.
-func (o *Options) TempName() (string, error) {
+func (o *Options) TempName() (string, error) { return o.tempName("") }
+
+func (o *Options) tempName(further string) (string, error) {
 	var b [tempRandom]byte
 	if _, err := io.ReadFull(o.Random, b[:]); err != nil {
 		return "", fmt.Errorf("name of a temporary: %w", err)
 	}
-	return tempPrefix + o.Tag + hex.EncodeToString(b[:]) + tempSuffix, nil
+	return tempPrefix + o.Tag + further + hex.EncodeToString(b[:]) + tempSuffix, nil
 }
 
 // IsTemp reports whether name is one that copies with this tag give to
-// temporaries.
+// temporaries, however a Target marks them further.
 func IsTemp(name, tag string) bool {
 	random, ok := strings.CutPrefix(name, tempPrefix+tag)
 	if !ok {
 		return false
 	}
 	random, ok = strings.CutSuffix(random, tempSuffix)
-	if !ok || len(random) != 2*tempRandom {
-		return false
+	for range maxMarks {
+		mark, rest, marked := strings.Cut(random, "-")
+		if !marked || tag == "" || mark == "" || !isHex(mark) {
+			break
+		}
+		random = rest
 	}
-	return strings.Trim(random, "0123456789abcdef") == ""
+	return ok && len(random) == 2*tempRandom && isHex(random)
 }
+
+// maxMarks is how many numbers Target.Tag has at most.
+const maxMarks = 2
+
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 // cleanup is the context in which things are put right after an error, also
 // after ctx has ended.

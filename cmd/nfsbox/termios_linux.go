@@ -1,4 +1,4 @@
-package terminal
+package main
 
 import "golang.org/x/sys/unix"
 

@@ -1,7 +1,6 @@
-package glob
+package main
 
 import (
-	"net/url"
 	"strings"
 	"testing"
 )
@@ -64,7 +63,7 @@ func FuzzSegment(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		raw := strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
+		raw := escapeArg(name)
 		if p := segmentOf(raw); p.name != name || p.pattern != nil && !strings.Contains(name, "?") {
 			t.Errorf("%q: %+v", raw, p)
 		}

@@ -1,8 +1,4 @@
-// Package glob finds what patterns in the path of a URL stand for, as a shell does for local paths: those are the shell's.
-//
-// A pattern is of one part of a path. It is looked for by listing the directory above. What is
-// escaped in the URL stands for itself. docs/urls.md has the rules.
-package glob
+package main
 
 import (
 	"context"
@@ -28,9 +24,9 @@ const maxMatches = 10000
 
 var errMatches = fmt.Errorf("it stands for more than %d names: name their directory instead", maxMatches)
 
-// Each yields the places that arguments stand for, or an argument with what is wrong with
-// its pattern. It opens each argument with a pattern by po, and closes it before it yields.
-func Each(ctx context.Context, args []string, po place.Options) iter.Seq2[string, error] {
+// eachMatch yields the places that arguments stand for, or an argument with what is wrong with
+// its pattern.
+func eachMatch(ctx context.Context, args []string, po place.Options) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, arg := range args {
 			each, err := matches(ctx, arg, po)
@@ -46,9 +42,9 @@ func Each(ctx context.Context, args []string, po place.Options) iter.Seq2[string
 	}
 }
 
-// Given yields arguments as they are: names of what is to be made, and what patterns stand for, which
+// given yields arguments as they are: names of what is to be made, and what patterns stand for, which
 // is no pattern again.
-func Given(args []string) iter.Seq2[string, error] {
+func given(args []string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, arg := range args {
 			if !yield(arg, nil) {
@@ -58,9 +54,9 @@ func Given(args []string) iter.Seq2[string, error] {
 	}
 }
 
-// OrItself yields, where nothing is there that a pattern stands for, the pattern: as the name of what
+// orItself yields, where nothing is there that a pattern stands for, the pattern: as the name of what
 // may be made.
-func OrItself(each iter.Seq2[string, error]) iter.Seq2[string, error] {
+func orItself(each iter.Seq2[string, error]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for arg, err := range each {
 			if errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +130,7 @@ func patternOf(arg string) (dir string, parts []segment) {
 		switch p := segmentOf(text); {
 		case p.name == "":
 		case p.pattern == nil && len(parts) == 0:
-			dir = Inside(dir, p.name)
+			dir = inside(dir, p.name)
 		default:
 			parts = append(parts, p)
 		}
@@ -171,9 +167,9 @@ func segmentOf(raw string) segment {
 	return segment{name, pattern}
 }
 
-// Inside is the path of a name in a directory. Nothing is cleaned: behind a link, ".." is what the
+// inside is the path of a name in a directory. Nothing is cleaned: behind a link, ".." is what the
 // server has there.
-func Inside(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
+func inside(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
 
 // globber finds the names that a pattern stands for.
 type globber struct {
@@ -189,7 +185,7 @@ func (g *globber) below(dir vfs.Handle, at string, parts []segment) error {
 		return fmt.Errorf("%s: %w", at, err)
 	}
 	for _, name := range names {
-		full := Inside(at, name)
+		full := inside(at, name)
 		if len(parts) == 1 {
 			if err := g.add(full); err != nil {
 				return err

@@ -1,0 +1,81 @@
+package worker
+
+import (
+	"context"
+	"sync"
+)
+
+// backlog counts files that a worker has and has not begun with.
+type backlog struct {
+	mu   sync.Mutex
+	n    int
+	less chan struct{} // closed when there are fewer; nil: nothing waits
+}
+
+func (b *backlog) add(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.n += n; n < 0 && b.less != nil {
+		close(b.less)
+		b.less = nil
+	}
+}
+
+// below waits until there are fewer than n. The error is ctx's.
+func (b *backlog) below(ctx context.Context, n int) error {
+	for {
+		b.mu.Lock()
+		if b.n < n {
+			b.mu.Unlock()
+			return ctx.Err()
+		}
+		if b.less == nil {
+			b.less = make(chan struct{})
+		}
+		less := b.less
+		b.mu.Unlock()
+		select {
+		case <-less:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// gate is open or shut. The zero gate is open.
+type gate struct {
+	mu     sync.Mutex
+	opened chan struct{} // closed when it is opened; nil: it is open
+}
+
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened == nil {
+		g.opened = make(chan struct{})
+	}
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened != nil {
+		close(g.opened)
+		g.opened = nil
+	}
+}
+
+// pass waits until it is open. The error is ctx's.
+func (g *gate) pass(ctx context.Context) error {
+	g.mu.Lock()
+	opened := g.opened
+	g.mu.Unlock()
+	if opened == nil {
+		return ctx.Err()
+	}
+	select {
+	case <-opened:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
