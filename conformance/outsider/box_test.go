@@ -22,8 +22,29 @@ import (
 	"time"
 )
 
-// patience bounds each run of the command. None takes a tenth of it.
-const patience = 2 * time.Minute
+const (
+	// patience bounds each run of the command. None takes a tenth of it.
+	patience = 2 * time.Minute
+	// soakPatience bounds each run of the command at trees of a million files.
+	soakPatience = time.Hour
+)
+
+// soak reports whether long tests are long. NFSBOX_SOAK_FILES=n gives their trees n files.
+func soak() bool { return os.Getenv("NFSBOX_SOAK") != "" }
+
+// soakFiles is how many files a long test's tree has: few on every day, many in a soak.
+func (b *box) soakFiles(few, many int) int {
+	b.Helper()
+	if !soak() {
+		return few
+	}
+	if text := os.Getenv("NFSBOX_SOAK_FILES"); text != "" {
+		n, err := strconv.Atoi(text)
+		b.no(err)
+		return n
+	}
+	return many
+}
 
 // built is the command that is tried: built once, or what NFSBOX_BINARY names.
 var built = sync.OnceValues(func() (string, error) {
@@ -64,8 +85,9 @@ func TestMain(m *testing.M) {
 // box is a test's own world: a directory, a home, processes that end with it.
 type box struct {
 	*testing.T
-	dir string
-	bin string
+	dir  string
+	bin  string
+	long bool // runs of the command take as long as they like, within soakPatience
 }
 
 func newBox(t *testing.T) *box {
@@ -134,7 +156,11 @@ func (r *result) count(b *box, field string) int {
 // command is a run of the command that has not begun. It has a home, and a
 // state directory, in the box.
 func (b *box) command(args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	bound := patience
+	if b.long {
+		bound = soakPatience
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	b.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, b.bin, args...)
 	cmd.Dir = b.dir
