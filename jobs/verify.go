@@ -14,6 +14,7 @@ type VerifyOptions struct {
 	Options
 	Owner bool // owners and groups as well
 	ACLs  bool // access control lists and extended attributes as well, as far as the source can be asked for them
+	Meta  bool // no file is read: of contents sizes and times stand for them
 }
 
 // VerifySummary is what a comparison has found.
@@ -51,7 +52,7 @@ func Verify(ctx context.Context, source, dest string, o VerifyOptions) (sum Veri
 	}
 	s, err := job.Verify(ctx, job.VerifyOptions{
 		Source: sides[0], Dest: sides[1], Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Throttle: o.Rate.throttle(),
-		Parallel: o.Parallel, Owner: o.Owner, ACLs: o.ACLs, OneFileSystem: o.OneFileSystem,
+		Parallel: o.Parallel, Owner: o.Owner, ACLs: o.ACLs, Meta: o.Meta, OneFileSystem: o.OneFileSystem,
 	})
 	return VerifySummary{
 		Files: s.Files, Dirs: s.Dirs, Symlinks: s.Symlinks, Hardlinks: s.Hardlinks, Nodes: s.Nodes, Bytes: s.Bytes, Differences: s.Differences,

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/nfsbox/nfsbox/internal/tools/chmod"
+	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -33,7 +35,7 @@ func (c *touchCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return v.each("changed", orItself(v.matches(c.Places)), func(p *place.Place) error {
+	return v.each("changed", glob.OrItself(v.matches(c.Places)), func(p *place.Place) error {
 		fsys, r, err := followed(e.ctx, p)
 		if errors.Is(err, fs.ErrNotExist) {
 			if c.NoCreate {
@@ -131,9 +133,9 @@ name them; five digits, as 00755, take them away. A link stands for its target.
 }
 
 func (c *chmodCmd) Run(e *env) error {
-	change, err := parseMode(c.Mode)
+	change, err := chmod.Parse(c.Mode)
 	if err != nil {
-		return err
+		return refused(err)
 	}
 	v, err := c.begin(e)
 	if err != nil {

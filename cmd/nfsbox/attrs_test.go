@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -45,7 +46,7 @@ func TestChangeTreeFails(t *testing.T) {
 	open := func(context.Context, string, place.Options) (*place.Place, error) {
 		return &place.Place{FS: f, Text: "dir/"}, nil
 	}
-	err = v.end(v.output.each(v.e, given([]string{"dir/"}), func(arg string) error {
+	err = v.end(v.output.each(v.e, glob.Given([]string{"dir/"}), func(arg string) error {
 		return onePlace(t.Context(), arg, v.po, open, func(p *place.Place) error {
 			return v.changeTree(p, true, func(*vfs.Attr) vfs.SetAttr { return vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o640} })
 		})

@@ -17,6 +17,7 @@ import (
 type cpCmd struct {
 	Places      []string `arg:"" place:"" name:"PLACE" help:"SOURCE ... DEST: what to copy, and, last, where to: paths or nfs://host/export/path."`
 	Recursive   bool     `short:"r" aliases:"R" help:"Copy directories with all that lies below them."`
+	DryRun      bool     `name:"dry-run" short:"n" help:"Change nothing: say what would be copied."`
 	Verify      bool     `help:"Read every copied file back and compare it with what was read; with --job those of earlier runs, too."`
 	Job         jobName  `placeholder:"NAME" help:"Keep a record under this name; the same command, run again, goes on where it ended."`
 	Parallel    int      `help:"Files to copy at once; 0 takes what suits the destination."`
@@ -129,6 +130,11 @@ gone, the job refuses to go on, with exit status 4.
 
 nfsbox job lists copies that keep records, resumes, ends and forgets them.
 
+With --dry-run nothing is changed, and no trial is made in DEST: what would be copied is named, a line each, and
+counted, directories that are there already without a line. What an earlier run has recorded is not asked for: it
+counts as to be copied. Further names of one object count as copies, and where DEST takes two names for one that
+does not show. --verify is without effect. verify, with or without --meta, says how SOURCE and DEST differ.
+
 --include, --exclude and --filter-from are rsync's, relative to SOURCE: of all, the first that matches an entry
 decides, and what none matches is taken. --files-from lists paths instead, and --failed-to makes such a list of what
 has failed. What is left out of SOURCE stays in DEST as it is.
@@ -162,7 +168,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
 	}
 	c.watched = watched(e, onTracker(tracker))
-	sum := cpSummary{DryRun: c.dry()}
+	sum := cpSummary{DryRun: c.DryRun}
 	failed, err := c.all(e, sources, dest, named, tracker, &sum)
 	all := errors.Join(failed, err)
 	err = errors.Join(err, named.end(e, &sum, tracker, all))
@@ -277,6 +283,8 @@ func (c *cpCmd) check() error {
 		return errors.New("cp needs a SOURCE and a DEST")
 	case c.Job != "" && len(c.Places) > 2:
 		return errors.New("--job takes one SOURCE")
+	case c.DryRun && c.Job != "":
+		return errors.New("--dry-run keeps no record: leave --job out")
 	case c.Job == "" && c.OtherSource:
 		return errors.New("--other-source is for --job; a copy without begins anew with --no-resume")
 	case c.Job != "" && c.NoResume:

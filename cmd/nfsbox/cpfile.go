@@ -22,7 +22,7 @@ const markLen = 8
 // mark makes or finds the record of the copy of source, which is no directory. Where there can be
 // none, or another run has it, it is nil, and the copy is made without.
 func (r *cpRun) mark(source string) *unfinished {
-	if r.Job != "" || !job.Locks {
+	if r.Job != "" || r.DryRun || !job.Locks {
 		return nil
 	}
 	name, err := r.recordName(source, r.to.Text)

@@ -104,7 +104,7 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 	}
 	r.sum.add(&s)
 	long := !place.IsURL(r.to.Text) || s.Dirs > 0 || s.Seconds > askAfter.Seconds()
-	r.lasted = r.lasted || err == nil && !r.dry() && long && (isDir || named == nil) // named is closed by then
+	r.lasted = r.lasted || err == nil && !r.DryRun && long && (isDir || named == nil) // named is closed by then
 	if err == nil {
 		err = sameStill(r.e.ctx, src, from, po, &r.sum.RPCs)
 	}
@@ -123,7 +123,7 @@ func (r *cpRun) options(src *place.Place, from *vfs.Resolved, at spot, isDir boo
 		Source: job.Place{FS: r.mapped.Of(src.FS), Handle: from.Handle}, SourceDir: from.Dir, SourceName: from.Name,
 		Dest: at.Place, Name: at.name, There: at.there, Above: r.to.Above, KeepDest: r.to.inside, Made: r.to.made,
 		Pool: new(bufpool.Pool), Random: randReader(r.e.rand), Now: time.Now, Progress: r.tracker, Throttle: r.limit, More: r.more, Each: r.Verbose, OneFileSystem: r.OneFileSystem,
-		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify, Sync: r.sync, Filter: r.chosen,
+		Parallel: r.Parallel, Owner: !r.NoOwner, Verify: r.Verify, Sync: r.sync, Filter: r.chosen, DryRun: r.DryRun,
 		Rooted: func(a vfs.Attr) error { r.root = a; return nil },
 	}
 	if n := r.named; n != nil {

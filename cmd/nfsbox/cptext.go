@@ -98,7 +98,7 @@ func (s *cpSummary) print(w io.Writer, failed uint64) {
 
 // goOn says how to resume a job that was broken off, or that has left directories unfinished.
 func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
-	if c.dry() || errors.Is(err, job.ErrEmpty) || errors.Is(err, job.ErrTooMany) {
+	if c.DryRun || errors.Is(err, job.ErrEmpty) || errors.Is(err, job.ErrTooMany) {
 		return // the same command would come to the same
 	}
 	broken := interrupted(e) || errors.Is(err, job.ErrSilent) || errors.Is(err, job.ErrFull) || errors.Is(err, job.ErrGone)

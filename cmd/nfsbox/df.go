@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/ls"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -77,7 +78,7 @@ func (c *dfCmd) Run(e *env) error {
 			return nil
 		})
 	}
-	err = out.each(e, eachMatch(e.ctx, c.Places, po), func(arg string) error {
+	err = out.each(e, glob.Each(e.ctx, c.Places, po), func(arg string) error {
 		if at, all := exported(e, arg, po); len(all) > 0 {
 			return c.exports(e, out, at, "/", all, one)
 		}
@@ -98,7 +99,7 @@ func (c *dfCmd) Run(e *env) error {
 func (c *dfCmd) exports(e *env, out *output, at func(path string) string, above string, below []string, one func(string) error) error {
 	var worst error
 	for _, name := range below {
-		arg := at(inside(above, name))
+		arg := at(glob.Inside(above, name))
 		err := one(arg)
 		if e.ctx.Err() != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/jobs"
+	"github.com/nfsbox/nfsbox/internal/tools/terminal"
 )
 
 // jobCmd is about the records that copies keep.
@@ -190,8 +191,8 @@ func (c *jobResumeCmd) Run(e *env) error {
 	defer func() { _ = os.Chdir(back) }() // the process ends
 	// There is nowhere to report an error of stderr.
 	_, _ = fmt.Fprintf(e.stderr, "nfsbox: in %s: %s\n", quoteArg(string(r.Job.Dir)), commandLine(again.name, args))
-	if f, is := e.stderr.(folding); is {
-		again.stderr = f.to
+	if f, is := e.stderr.(terminal.Messages); is {
+		again.stderr = f.To
 	}
 	if status := run(&again, args); status != exitOK {
 		return &exitError{status: status}

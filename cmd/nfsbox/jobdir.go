@@ -227,12 +227,12 @@ func countsOf(sum any, t *progress.Tracker) map[string]uint64 {
 	last := t.Snapshot()
 	counts := last.Map()
 	text, err := json.Marshal(sum)
-	var fields map[string]json.Number
+	var fields map[string]json.RawMessage
 	if err != nil || json.Unmarshal(text, &fields) != nil {
 		return counts
 	}
 	for name, value := range fields {
-		if n, err := strconv.ParseUint(value.String(), 10, 64); err == nil {
+		if n, err := strconv.ParseUint(string(value), 10, 64); err == nil {
 			counts[name] = n
 		}
 	}

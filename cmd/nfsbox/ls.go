@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/ls"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -94,7 +95,7 @@ func (c *lsCmd) Run(e *env) error {
 	defer c.print(e)
 	out := newOutput(e, c.JSON)
 	po = out.watch(e, po)
-	return out.end(out.each(e, eachMatch(e.ctx, c.Places, po), func(arg string) error {
+	return out.end(out.each(e, glob.Each(e.ctx, c.Places, po), func(arg string) error {
 		err := onePlace(e.ctx, arg, po, place.Open, func(p *place.Place) error { return c.one(e, out, p) })
 		none, ok := errors.AsType[*place.NoExport](err)
 		if !ok || c.Directory || c.Recursive || len(none.Below()) == 0 {
@@ -181,7 +182,7 @@ func (l *lister) exports(arg string, none *place.NoExport, po place.Options) err
 			continue
 		}
 		if l.wants() != 0 {
-			err := onePlace(l.ctx, none.At(inside(none.URL.Path, name)), po, place.Open, func(p *place.Place) error {
+			err := onePlace(l.ctx, none.At(glob.Inside(none.URL.Path, name)), po, place.Open, func(p *place.Place) error {
 				r, err := p.Resolve(l.ctx, true)
 				x.Attr = r.Attr
 				return err

@@ -24,6 +24,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/tools/settings"
+	"github.com/nfsbox/nfsbox/internal/tools/terminal"
 )
 
 // cli is the command line: one struct from which parsing, help, manual pages and
@@ -195,8 +196,8 @@ func main() {
 		stderr:  pipe{os.Stderr, gone},
 		stdin:   keyboard(),
 		tty:     isTerminal(os.Stderr),
-		size:    terminal(os.Stdout),
-		errSize: terminal(os.Stderr),
+		size:    terminal.Size(os.Stdout),
+		errSize: terminal.Size(os.Stderr),
 		colour:  os.Getenv("NO_COLOR") == "",
 		rand:    func(p []byte) { _, _ = rand.Read(p) }, // crypto/rand.Read never fails
 		set:     userSettings(),
@@ -209,7 +210,7 @@ func main() {
 
 // keyboard is standard input, if that is a terminal.
 func keyboard() *os.File {
-	if terminal(os.Stdin) == nil {
+	if terminal.Size(os.Stdin) == nil {
 		return nil
 	}
 	return os.Stdin

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/tools/chmod"
+	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -27,16 +29,16 @@ func (*mkdirCmd) Help() string {
 }
 
 func (c *mkdirCmd) Run(e *env) error {
-	mode, err := octalMode(c.Mode)
+	mode, err := chmod.Octal(c.Mode)
 	if err != nil {
-		return err
+		return refused(err)
 	}
 	v, err := c.begin(e)
 	if err != nil {
 		return err
 	}
 	if !c.Parents {
-		return v.each("made", given(c.Places), func(p *place.Place) error { return makeDir(e, p, mode, false) })
+		return v.each("made", glob.Given(c.Places), func(p *place.Place) error { return makeDir(e, p, mode, false) })
 	}
 	return v.each("made", v.withParents(c.Places), func(p *place.Place) error {
 		if slices.Contains(c.Places, p.Text) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -39,7 +40,7 @@ func (f *verbFlags) begin(e *env) (*verb, error) {
 }
 
 // matches yields what the arguments stand for.
-func (v *verb) matches(args []string) iter.Seq2[string, error] { return eachMatch(v.e.ctx, args, v.po) }
+func (v *verb) matches(args []string) iter.Seq2[string, error] { return glob.Each(v.e.ctx, args, v.po) }
 
 // each opens the places, does something to each, says so in JSON, and ends the command.
 func (v *verb) each(done string, args iter.Seq2[string, error], do func(*place.Place) error) error {
@@ -147,7 +148,7 @@ func (c *lnCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return v.each("linked", given(c.Places[1:]), func(p *place.Place) error { return symlink(e, p, c.Places[0]) })
+		return v.each("linked", glob.Given(c.Places[1:]), func(p *place.Place) error { return symlink(e, p, c.Places[0]) })
 	}
 	return c.onto(e, "linked", c.Places, func(p, to *place.Place, toDir vfs.Handle, toName string) error {
 		r, err := p.Resolve(e.ctx, false)
@@ -207,7 +208,7 @@ func (v *verb) into(done string, from []string, to *place.Place, do func(p, to *
 	if err != nil {
 		return v.fail(v.e, to.Text, err)
 	}
-	return v.each(done, given(from), func(p *place.Place) error {
+	return v.each(done, glob.Given(from), func(p *place.Place) error {
 		name := name
 		if isDir {
 			name = p.Base()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/base/fault"
+	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -245,7 +246,7 @@ func (o *output) fail(e *env, arg string, err error) error {
 func eachPlace(e *env, places []string, asJSON bool, po place.Options, do func(*output, *place.Place) error) error {
 	out := newOutput(e, asJSON)
 	po = out.watch(e, po)
-	return out.end(out.each(e, eachMatch(e.ctx, places, po), func(arg string) error {
+	return out.end(out.each(e, glob.Each(e.ctx, places, po), func(arg string) error {
 		return onePlace(e.ctx, arg, po, place.Open, func(p *place.Place) error { return do(out, p) })
 	}))
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // keeps reports whether copies of directories keep records that have no name.
-func (c *cpCmd) keeps() bool { return c.Job == "" && c.Recursive && job.Locks && !c.dry() }
+func (c *cpCmd) keeps() bool { return c.Job == "" && c.Recursive && job.Locks && !c.DryRun }
 
 // known opens the record of an interrupted run, before DEST is understood. With several sources
 // DEST is understood without it.

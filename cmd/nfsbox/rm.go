@@ -14,6 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/base/filter"
+	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -34,6 +35,7 @@ type rmCmd struct {
 	fileFlags
 	nulFlag
 	ruleFlags
+	reportFlags
 	clientFlags
 	show
 }
@@ -101,20 +103,22 @@ type removal struct {
 	tracker *progress.Tracker
 	chosen  *filter.Filter
 	failed  *failedFile
+	page    *runReport
 	exports map[string][]string // paths, by server
 	errors  atomic.Uint64
 	other   atomic.Uint64 // directories of other file systems
 	sum     rmSummary
 }
 
-func (c *rmCmd) Run(e *env) error {
+func (c *rmCmd) Run(e *env) (err error) {
 	began := time.Now()
 	r := &removal{rmCmd: c, e: e, exports: make(map[string][]string), sum: rmSummary{DryRun: c.DryRun}}
 	defer c.print(e)
+	defer func() { err = errors.Join(err, r.page.drop()) }()
 	if err := r.begin(); err != nil {
 		return c.notBegun(e, err, &rmSummary{Errors: 1, DryRun: c.DryRun})
 	}
-	err := errors.Join(r.all(), r.failed.close())
+	err = errors.Join(r.all(), r.failed.close())
 	s := &r.sum
 	s.Files, s.Dirs = r.tracker.Get(progress.Files), r.tracker.Get(progress.Dirs)
 	s.Symlinks, s.Nodes = r.tracker.Get(progress.Symlinks), r.tracker.Get(progress.Nodes)
@@ -129,6 +133,7 @@ func (c *rmCmd) Run(e *env) error {
 	if err == nil && s.Errors > 0 {
 		err = &exitError{status: exitIncomplete}
 	}
+	err = errors.Join(err, r.page.write(e, ran{"rm", c.Places, countsOf(s, r.tracker), s.print, err}))
 	if err != nil && interrupted(e) {
 		_, _ = fmt.Fprintf(e.stderr, "nfsbox: to remove the rest: %s\n", commandLine(e.name, e.args))
 	}
@@ -145,7 +150,10 @@ func (r *removal) begin() (err error) {
 		return err
 	}
 	r.Verbose, r.items = r.Verbose || r.DryRun, true
-	if r.tracker, err = r.rmCmd.tracker(r.e); err != nil {
+	if r.page, err = r.reportFlags.begin(r.e); err != nil {
+		return err
+	}
+	if r.tracker, err = r.trackerTo(r.e, r.page); err != nil {
 		return err
 	}
 	r.watched = watched(r.e, onTracker(r.tracker))
@@ -155,7 +163,7 @@ func (r *removal) begin() (err error) {
 
 // all removes what the arguments stand for, one after the other. One that fails as a whole does not stop the others.
 func (r *removal) all() (err error) {
-	for arg, oerr := range eachMatch(r.e.ctx, r.Places, r.po) {
+	for arg, oerr := range glob.Each(r.e.ctx, r.Places, r.po) {
 		if oerr == nil {
 			oerr = onePlace(r.e.ctx, arg, r.po, r.open, func(p *place.Place) error {
 				defer func() {

@@ -87,11 +87,7 @@ has failed. What is left out of SOURCE stays in DEST as it is.
 
 // Run is a copy with other rules: what is the same stays.
 func (c *syncCmd) Run(e *env) error {
-	how := &job.SyncOptions{Checksum: c.Checksum, ACLs: c.ACLs, DryRun: c.DryRun}
-	if c.DryRun && c.Job != "" {
-		err := refused(errors.New("--dry-run keeps no record: leave --job out"))
-		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
-	}
+	how := &job.SyncOptions{Checksum: c.Checksum, ACLs: c.ACLs}
 	if c.Delete {
 		how.Delete = &job.DeleteOptions{FromEmpty: c.FromEmpty, Max: c.MaxDelete}
 	} else if c.FromEmpty || c.MaxDelete != nil {
@@ -100,7 +96,7 @@ func (c *syncCmd) Run(e *env) error {
 	}
 	return (&cpCmd{
 		Places: []string{c.Source, c.Dest}, Recursive: true, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel, NoOwner: c.NoOwner,
-		OtherSource: c.OtherSource, NoResume: c.NoResume, pairFlags: c.pairFlags,
+		OtherSource: c.OtherSource, NoResume: c.NoResume, DryRun: c.DryRun, pairFlags: c.pairFlags,
 		sync: how,
 	}).Run(e)
 }
@@ -112,9 +108,6 @@ func (c *cpCmd) verb() string {
 	}
 	return "cp"
 }
-
-// dry reports whether nothing is to be changed.
-func (c *cpCmd) dry() bool { return c.sync != nil && c.sync.DryRun }
 
 // does is what the command does, as errors say it.
 func (c *cpCmd) does() string {

@@ -78,19 +78,6 @@ func (f errorFile) Summary(s *progress.Snapshot, v any) error {
 // text says whether people read the output, and shall read all of it.
 func (s *show) text() bool { return !s.JSON && !s.Quiet }
 
-// width is how many columns the terminal of stderr has now.
-func (e *env) width() int {
-	if e.errSize == nil {
-		return usualWidth
-	}
-	width, _ := e.errSize()
-	return width
-}
-
-// usualWidth, in columns, is assumed where nothing tells: of --progress=bar without a terminal, and of
-// a terminal that does not know its size, such as a serial line.
-const usualWidth = 80
-
 // hasAll says where all failures are: in the file of --errors-to, if it was given.
 func hasAll(file string) string {
 	if file == "" {

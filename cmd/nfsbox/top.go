@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/tools/terminal"
 	"github.com/nfsbox/nfsbox/internal/tools/top"
 )
 
@@ -62,12 +63,12 @@ func (c *topCmd) Run(e *env) error {
 		Size: e.size, Colour: e.colour, Zone: time.Local,
 	}
 	if e.size != nil {
-		resized, stop := resizes()
+		resized, stop := terminal.Resizes()
 		defer stop()
 		o.Resized = resized
 	}
 	if e.size != nil && e.stdin != nil && !c.Once && !c.JSON {
-		keys, stop, err := pressed(e.stdin)
+		keys, stop, err := terminal.Keys(e.stdin, top.Keys)
 		if err == nil { // else it goes without keys
 			defer stop()
 			o.Keys = keys

@@ -12,6 +12,7 @@ import (
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/base/filter"
+	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -118,7 +119,7 @@ func (w lineWriter) Write(line []byte) (int, error) {
 
 // places opens what the arguments stand for, one after the other, and calls do with what each names.
 func (l *looker) places(args []string, do func(p *place.Place, r *vfs.Resolved) error) error {
-	return l.each(l.e, eachMatch(l.e.ctx, args, l.po), func(arg string) error {
+	return l.each(l.e, glob.Each(l.e.ctx, args, l.po), func(arg string) error {
 		return onePlace(l.e.ctx, arg, l.po, place.Open, func(p *place.Place) error {
 			defer l.counted(p)
 			r, err := p.Resolve(l.e.ctx, l.po.Follow)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/tools/manual"
 )
 
 type urlsCmd struct{}
@@ -28,7 +29,7 @@ func (*urlsCmd) Help() string {
 func (c *urlsCmd) Run(e *env) error {
 	text := c.Help() + "\n"
 	if e.size != nil {
-		text = e.laidOut(text)
+		text = manual.LaidOut(text, e.helpColumns())
 	}
 	if _, err := io.WriteString(e.stdout, text); err != nil {
 		return &outputError{err}

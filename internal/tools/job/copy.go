@@ -71,6 +71,10 @@ type CopyOptions struct {
 	Owner    bool        // keep owners and groups, as far as the caller may
 	Verify   bool        // read every file back
 
+	// DryRun has nothing changed: what would be is told by events of type "would". The record is not
+	// used. The Summary counts what would be done.
+	DryRun bool
+
 	// Tag, of digits and the letters a to f, marks the temporaries of a job without a Record. Sweep
 	// says that those which have it by now are of a run that was killed: they are removed first.
 	Tag   string
@@ -210,6 +214,8 @@ func (j *copyJob) run(ctx context.Context) error {
 	switch {
 	case j.srcAttr.Type != vfs.TypeDir && j.o.Sync != nil:
 		return fmt.Errorf("the source is no directory: %w", vfs.ErrInval)
+	case j.srcAttr.Type != vfs.TypeDir && j.dry():
+		return j.rehearseOne(ctx)
 	case j.srcAttr.Type != vfs.TypeDir:
 		return j.single(ctx)
 	case j.dry():

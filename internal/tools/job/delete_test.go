@@ -391,6 +391,18 @@ func TestSyncDeleteLinks(t *testing.T) {
 // changing are the operations that change a file system.
 var changing = []string{"create", "setattr", "write", "remove", "rename", "link", "commit", "truncate", "setacl", "setxattr", "removexattr"}
 
+// rehearsed is a sync, or without how a copy, that changes nothing.
+func rehearsed(t *testing.T, src, dst *tree, how *SyncOptions) (Summary, *events) {
+	t.Helper()
+	o, v := options(t, src, dst, "")
+	o.Sync, o.DryRun = how, true
+	sum, err := Copy(t.Context(), o)
+	if err != nil {
+		t.Fatalf("%v\n%v", err, v)
+	}
+	return sum, v
+}
+
 // TestSyncDryRun: a rehearsal changes nothing, and says what a sync then does.
 func TestSyncDryRun(t *testing.T) {
 	seeds := uint64(60)
@@ -414,8 +426,7 @@ func TestSyncDryRun(t *testing.T) {
 		}
 		was := dst.list(dst.root)
 		to.take()
-		how.DryRun = true
-		would, v := synced(t, src, dst, how)
+		would, v := rehearsed(t, src, dst, &how)
 		n := to.take()
 		for _, op := range changing {
 			if n[op] > 0 {
@@ -432,12 +443,10 @@ func TestSyncDryRun(t *testing.T) {
 		if all := would.Files + would.Dirs + would.Symlinks + would.Nodes; told["would copy"] != all || told["would delete"] != would.Deleted || told["would set"] != would.AttrsSet {
 			t.Errorf("seed %d: told is %v, counted %+v", seed, told, would)
 		}
-		how.DryRun = false
 		if did, _ := synced(t, src, dst, how); did.Deleted != would.Deleted || did.Files > would.Files || did.Symlinks > would.Symlinks || did.Nodes > would.Nodes {
 			t.Errorf("seed %d: it would do\n%+v, and has done\n%+v", seed, would, did)
 		}
-		how.DryRun = true
-		if again, v := synced(t, src, dst, how); again.Files+again.Dirs+again.Symlinks+again.AttrsSet+again.Deleted > 0 {
+		if again, v := rehearsed(t, src, dst, &how); again.Files+again.Dirs+again.Symlinks+again.AttrsSet+again.Deleted > 0 {
 			t.Errorf("seed %d: nothing is to be done, and it says\n%v", seed, v)
 		}
 	}

@@ -107,7 +107,7 @@
 // all is copied: not if an item has failed, not from a source that is empty or has nothing that the
 // destination has ([ErrEmpty]), and not more than a given number ([ErrTooMany]). In that pass each name
 // is missing from a second listing and from a LOOKUP. A fault of the source ends it. Then what had to
-// give way to a deletion is copied. With SyncOptions.DryRun no call is made that changes anything.
+// give way to a deletion is copied. With CopyOptions.DryRun no call is made that changes anything.
 //
 // # Memory
 //

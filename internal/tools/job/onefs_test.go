@@ -60,9 +60,9 @@ func TestOneFileSystem(t *testing.T) {
 	src.file("a/f", 0o644, nil)
 	src.file("mnt/theirs/g", 0o644, nil)
 	from := mounted{src.fs, t, src.at("mnt")}
-	for _, how := range []*SyncOptions{nil, {}, {Delete: new(DeleteOptions)}, {DryRun: true, Delete: new(DeleteOptions)}} {
+	for i, how := range []*SyncOptions{nil, {}, {Delete: new(DeleteOptions)}, {Delete: new(DeleteOptions)}} {
 		o, v := options(t, src, dst, "")
-		o.Source.FS, o.OneFileSystem, o.Sync = from, true, how
+		o.Source.FS, o.OneFileSystem, o.Sync, o.DryRun = from, true, how, i == 3
 		sum, err := Copy(t.Context(), o)
 		if err != nil || sum.Errors > 0 || sum.Mounts != 1 || sum.Deleted > 0 {
 			t.Fatalf("%+v: %+v, %v\n%v", how, sum, err, v)

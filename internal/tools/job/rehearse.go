@@ -11,12 +11,13 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// A sync with SyncOptions.DryRun is rehearsed: both trees are listed and compared as by a sync, and no
+// A copy with CopyOptions.DryRun is rehearsed: both trees are listed, and compared as by a sync if it is one, and no
 // call is made that changes anything. What cannot be known without one is left out: whether names are
 // folded, which attributes are refused, and that names of one object would be linked. These count as
-// copies.
+// copies. A copy that is no sync makes each object anew: directories that are there already count, and
+// are not told of.
 
-// eventWould is the type of events that say what a sync would do.
+// eventWould is the type of events that say what a copy would do.
 const eventWould = "would"
 
 // Kinds of those events.
@@ -26,18 +27,34 @@ const (
 	wouldDelete = "delete" // the source does not have it
 )
 
-// rehearsal is the visitor of a sync that changes nothing.
+// rehearsal is the visitor of a copy that changes nothing.
 type rehearsal struct{ *copyJob }
 
 // dry reports whether nothing may be changed.
-func (j *copyJob) dry() bool { return j.o.Sync != nil && j.o.Sync.DryRun }
+func (j *copyJob) dry() bool { return j.o.DryRun }
 
 // would tells of something that would be done.
 func (j *copyJob) would(kind, path string) {
 	j.progress.Report(progress.Event{Type: eventWould, Kind: kind, Path: path})
 }
 
-// rehearse says what a sync would do.
+// rehearseOne says whether an object that is no directory would be copied.
+func (j *copyJob) rehearseOne(ctx context.Context) error {
+	j.found(&j.srcAttr)
+	j.closeTotals()
+	watched, end := j.watch(ctx, func() int { return 1 })
+	there, ok, err := lookup(watched, j.o.Dest.FS, j.o.Dest.Handle, j.o.Name)
+	if err == nil && ok && there.attr.Type == vfs.TypeDir {
+		err = errDirInTheWay
+	}
+	if err == nil {
+		(&rehearsal{j}).copyOf(j.o.Name, &j.srcAttr)
+	}
+	j.fail(watched, j.o.Name, err)
+	return end(ctx.Err())
+}
+
+// rehearse says what a copy of a tree would do.
 func (j *copyJob) rehearse(ctx context.Context) error {
 	if j.target = j.o.Dest.Handle; j.o.Name != "" {
 		there, ok, err := lookup(ctx, j.o.Dest.FS, j.o.Dest.Handle, j.o.Name)
@@ -81,6 +98,10 @@ func (v *rehearsal) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (
 	switch {
 	case err == nil && o.attr.Type == vfs.TypeDir:
 		d.Data = o.handle
+		if v.o.Sync == nil {
+			v.progress.Add(progress.Dirs, 1)
+			break
+		}
 		src := transfer.Source{FS: v.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
 		err = v.compared(ctx, d.Path(""), &src, &o, v.sameTime(d.Attr.Mtime, o.attr.Mtime))
 	case err == nil && v.deletes():
@@ -127,6 +148,10 @@ func (v *rehearsal) object(ctx context.Context, d *delta.Dir, name string, src *
 			return errDirInTheWay
 		}
 		v.toDelete.Add(1)
+	}
+	if v.o.Sync == nil {
+		v.copyOf(d.Path(name), &src.Attr)
+		return nil
 	}
 	same, timely, err := v.alikeThere(ctx, src, &o)
 	switch {

@@ -23,9 +23,6 @@ type SyncOptions struct {
 	// Delete, if not nil, has deleted what the source does not have, when all is copied. Then also
 	// a directory gives way to what is none, and the reverse.
 	Delete *DeleteOptions
-	// DryRun has nothing changed: what would be is told by events of type "would". The record is not
-	// used. The Summary counts what would be done.
-	DryRun bool
 }
 
 // A sync joins directories that the destination has with those of the source (package delta). What is

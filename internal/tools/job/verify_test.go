@@ -166,8 +166,33 @@ func TestVerifyDifferences(t *testing.T) {
 			if s.ExitCode(nil) != ExitDifferent || s.Differences != uint64(len(got)) {
 				t.Errorf("%+v", s)
 			}
+			without(t, src, dst, got)
 		})
 	}
+}
+
+// without compares without contents: no file is read, and all other differences are found.
+func without(t *testing.T, src, dst *tree, all []string) {
+	t.Helper()
+	noRead := func(f vfs.FS) vfs.FS { return unread{f, t} }
+	s, got := verify(t, src, dst, func(o *VerifyOptions) {
+		o.Meta, o.Source.FS, o.Dest.FS = true, noRead(src.fs), noRead(dst.fs)
+	})
+	want := slices.DeleteFunc(slices.Clone(all), func(g string) bool { return strings.HasPrefix(g, DiffContent) })
+	if len(got) != len(want) || s.Bytes != 0 || s.Errors != 0 {
+		t.Errorf("without contents: found %q, want %q; %+v", got, want, s)
+	}
+}
+
+// unread opens no file.
+type unread struct {
+	vfs.FS
+	t *testing.T
+}
+
+func (f unread) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	f.t.Error("a file is opened")
+	return f.FS.Open(ctx, at, how)
 }
 
 // TestVerifyOwner: owners are compared only on demand.

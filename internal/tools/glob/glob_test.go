@@ -1,6 +1,7 @@
-package main
+package glob
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -63,7 +64,7 @@ func FuzzSegment(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		raw := escapeArg(name)
+		raw := strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 		if p := segmentOf(raw); p.name != name || p.pattern != nil && !strings.Contains(name, "?") {
 			t.Errorf("%q: %+v", raw, p)
 		}

@@ -1,4 +1,5 @@
-package main
+// Package chmod reads modes as chmod(1) of GNU has them: octal, or symbolic.
+package chmod
 
 import (
 	"fmt"
@@ -11,7 +12,8 @@ import (
 // maxMode is all permissions, with set-uid, set-gid and sticky.
 const maxMode = 0o7777
 
-func octalMode(s string) (uint32, error) {
+// Octal reads a mode of octal digits.
+func Octal(s string) (uint32, error) {
 	n, err := strconv.ParseUint(s, 8, 32)
 	if err != nil || n > maxMode {
 		return 0, badMode(s)
@@ -20,15 +22,16 @@ func octalMode(s string) (uint32, error) {
 }
 
 func badMode(s string) error {
-	return &exitError{status: exitUsage, err: fmt.Errorf("%q is no mode: give octal digits, as 640, or [ugoa][+-=][rwxXst] or [ugoa][+-=][ugo], as u+rw,g=u,o=", s)}
+	return fmt.Errorf("%q is no mode: give octal digits, as 640, or [ugoa][+-=][rwxXst] or [ugoa][+-=][ugo], as u+rw,g=u,o=", s)
 }
 
 // setIDs are the bits that a directory keeps unless they are named.
 const setIDs = 0o6000
 
-// parseMode reads a mode of chmod(1): octal, or symbolic clauses with commas between them.
-func parseMode(s string) (func(*vfs.Attr) uint32, error) {
-	if mode, err := octalMode(s); err == nil {
+// Parse reads a mode: octal digits, or symbolic clauses with commas between them. What it returns says what mode an object
+// with these attributes, of which type and mode count, gets.
+func Parse(s string) (func(*vfs.Attr) uint32, error) {
+	if mode, err := Octal(s); err == nil {
 		return func(a *vfs.Attr) uint32 {
 			if a.Type == vfs.TypeDir && len(s) < len("00755") { // as GNU chmod
 				return mode | a.Mode&setIDs

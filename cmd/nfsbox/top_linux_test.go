@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,88 +14,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/view"
+	"github.com/nfsbox/nfsbox/internal/testkit/pty"
+	"github.com/nfsbox/nfsbox/internal/tools/terminal"
 )
-
-// pty makes a terminal of this size (pty(7)): what is written to tty comes out of
-// screen.
-func pty(t *testing.T, width, height uint16) (screen, tty *os.File) {
-	t.Helper()
-	open := func(name string) *os.File {
-		f, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY, 0)
-		if err != nil {
-			t.Skipf("NOT TESTED: no terminal can be had: %v", err)
-		}
-		t.Cleanup(func() {
-			if err := f.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return f
-	}
-	screen = open("/dev/ptmx")
-	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tty = open(fmt.Sprintf("/dev/pts/%d", n))
-	resize(t, tty, width, height)
-	return screen, tty
-}
-
-func resize(t *testing.T, tty *os.File, width, height uint16) {
-	t.Helper()
-	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestTerminal measures terminals, and what is none.
-func TestTerminal(t *testing.T) {
-	t.Setenv("TERM", "xterm")
-	_, tty := pty(t, 132, 43)
-	for _, want := range [][2]uint16{{132, 43}, {40, 10}, {0, 0}} {
-		resize(t, tty, want[0], want[1])
-		if want[0] == 0 {
-			want = [2]uint16{usualWidth, usualHeight}
-		}
-		if width, height := terminal(tty)(); width != int(want[0]) || height != int(want[1]) {
-			t.Errorf("%d by %d, want %v", width, height, want)
-		}
-	}
-	t.Setenv("TERM", "dumb")
-	if terminal(tty) != nil {
-		t.Error("a dumb terminal is drawn on")
-	}
-	t.Setenv("TERM", "xterm")
-	for _, name := range []string{os.DevNull, filepath.Join(t.TempDir(), "file")} {
-		f, err := os.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if terminal(f) != nil {
-			t.Errorf("%s is a terminal", name)
-		}
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
 
 // TestTopDraws has nfsbox top draw a screen, draw it anew when the terminal gets
 // another size, and leave it as it was.
 func TestTopDraws(t *testing.T) {
 	t.Setenv("TERM", "xterm")
-	screen, tty := pty(t, 100, 30)
+	screen, tty := pty.Open(t, 100, 30)
 	s := httptest.NewServer(view.New(view.Options{Source: func() view.Snapshot { return view.Snapshot{URL: "nfs://shown/"} }}))
 	defer s.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	stderr, ended := new(bytes.Buffer), make(chan int, 1)
 	go func() {
-		ended <- run(&env{ctx: ctx, stdout: tty, stderr: stderr, size: terminal(tty)}, []string{"top", "--every", "1m", s.URL})
+		ended <- run(&env{ctx: ctx, stdout: tty, stderr: stderr, size: terminal.Size(tty)}, []string{"top", "--every", "1m", s.URL})
 	}()
 	drawn, piece := "", make([]byte, 4096)
 	const late = "too late"
@@ -131,7 +63,7 @@ func TestTopDraws(t *testing.T) {
 // TestTopKeys has nfsbox top sort by a key, end by another, and leave the terminal as it was.
 func TestTopKeys(t *testing.T) {
 	t.Setenv("TERM", "xterm")
-	screen, tty := pty(t, 100, 30)
+	screen, tty := pty.Open(t, 100, 30)
 	before, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +74,7 @@ func TestTopKeys(t *testing.T) {
 	defer s.Close()
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(&env{ctx: t.Context(), stdout: tty, stderr: new(bytes.Buffer), stdin: tty, size: terminal(tty)}, []string{"top", "--every", "1m", s.URL})
+		ended <- run(&env{ctx: t.Context(), stdout: tty, stderr: new(bytes.Buffer), stdin: tty, size: terminal.Size(tty)}, []string{"top", "--every", "1m", s.URL})
 	}()
 	drawn, piece := "", make([]byte, 4096)
 	const late = "too late"

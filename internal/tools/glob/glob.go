@@ -1,4 +1,8 @@
-package main
+// Package glob finds what patterns in the path of a URL stand for, as a shell does for local paths: those are the shell's.
+//
+// A pattern is of one part of a path. It is looked for by listing the directory above. What is
+// escaped in the URL stands for itself. docs/urls.md has the rules.
+package glob
 
 import (
 	"context"
@@ -24,9 +28,9 @@ const maxMatches = 10000
 
 var errMatches = fmt.Errorf("it stands for more than %d names: name their directory instead", maxMatches)
 
-// eachMatch yields the places that arguments stand for, or an argument with what is wrong with
-// its pattern.
-func eachMatch(ctx context.Context, args []string, po place.Options) iter.Seq2[string, error] {
+// Each yields the places that arguments stand for, or an argument with what is wrong with
+// its pattern. It opens each argument with a pattern by po, and closes it before it yields.
+func Each(ctx context.Context, args []string, po place.Options) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, arg := range args {
 			each, err := matches(ctx, arg, po)
@@ -42,9 +46,9 @@ func eachMatch(ctx context.Context, args []string, po place.Options) iter.Seq2[s
 	}
 }
 
-// given yields arguments as they are: names of what is to be made, and what patterns stand for, which
+// Given yields arguments as they are: names of what is to be made, and what patterns stand for, which
 // is no pattern again.
-func given(args []string) iter.Seq2[string, error] {
+func Given(args []string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, arg := range args {
 			if !yield(arg, nil) {
@@ -54,9 +58,9 @@ func given(args []string) iter.Seq2[string, error] {
 	}
 }
 
-// orItself yields, where nothing is there that a pattern stands for, the pattern: as the name of what
+// OrItself yields, where nothing is there that a pattern stands for, the pattern: as the name of what
 // may be made.
-func orItself(each iter.Seq2[string, error]) iter.Seq2[string, error] {
+func OrItself(each iter.Seq2[string, error]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for arg, err := range each {
 			if errors.Is(err, fs.ErrNotExist) {
@@ -130,7 +134,7 @@ func patternOf(arg string) (dir string, parts []segment) {
 		switch p := segmentOf(text); {
 		case p.name == "":
 		case p.pattern == nil && len(parts) == 0:
-			dir = inside(dir, p.name)
+			dir = Inside(dir, p.name)
 		default:
 			parts = append(parts, p)
 		}
@@ -167,9 +171,9 @@ func segmentOf(raw string) segment {
 	return segment{name, pattern}
 }
 
-// inside is the path of a name in a directory. Nothing is cleaned: behind a link, ".." is what the
+// Inside is the path of a name in a directory. Nothing is cleaned: behind a link, ".." is what the
 // server has there.
-func inside(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
+func Inside(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
 
 // globber finds the names that a pattern stands for.
 type globber struct {
@@ -185,7 +189,7 @@ func (g *globber) below(dir vfs.Handle, at string, parts []segment) error {
 		return fmt.Errorf("%s: %w", at, err)
 	}
 	for _, name := range names {
-		full := inside(at, name)
+		full := Inside(at, name)
 		if len(parts) == 1 {
 			if err := g.add(full); err != nil {
 				return err

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package terminal
 
 import (
 	"os"
@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/nfsbox/nfsbox/internal/tools/top"
 )
 
 // keyLook is how often the reader of keys looks whether to end, and keyQueue how many keys
@@ -19,9 +17,9 @@ const (
 	keyQueue = 16
 )
 
-// pressed reads keys from a terminal as they are pressed, without echo, until stop, which
-// leaves the terminal as it was. Signals (Ctrl-C) stay what they are.
-func pressed(tty *os.File) (keys <-chan top.Key, stop func(), err error) {
+// Keys reads keys from a terminal as they are pressed, without echo, until stop is called, which
+// leaves the terminal as it was. Signals (Ctrl-C) stay what they are. What was read, parse makes keys of.
+func Keys[K any](tty *os.File, parse func([]byte) []K) (keys <-chan K, stop func(), err error) {
 	fd := int(tty.Fd())
 	was, err := unix.IoctlGetTermios(fd, getTermios)
 	if err != nil {
@@ -33,11 +31,11 @@ func pressed(tty *os.File) (keys <-chan top.Key, stop func(), err error) {
 	if err := unix.IoctlSetTermios(fd, setTermios, &raw); err != nil {
 		return nil, nil, err
 	}
-	out, ended := make(chan top.Key, keyQueue), make(chan struct{})
+	out, ended := make(chan K, keyQueue), make(chan struct{})
 	var end sync.WaitGroup
 	end.Go(func() {
 		defer close(out)
-		readKeys(fd, out, ended)
+		readKeys(fd, parse, out, ended)
 	})
 	return out, func() {
 		close(ended)
@@ -47,7 +45,7 @@ func pressed(tty *os.File) (keys <-chan top.Key, stop func(), err error) {
 }
 
 // readKeys reads until ended is closed, or the terminal is gone.
-func readKeys(fd int, out chan<- top.Key, ended <-chan struct{}) {
+func readKeys[K any](fd int, parse func([]byte) []K, out chan<- K, ended <-chan struct{}) {
 	var b [64]byte
 	for {
 		select {
@@ -68,7 +66,7 @@ func readKeys(fd int, out chan<- top.Key, ended <-chan struct{}) {
 		if err != nil || n <= 0 {
 			return
 		}
-		for _, k := range top.Keys(b[:n]) {
+		for _, k := range parse(b[:n]) {
 			select {
 			case out <- k:
 			case <-ended:

@@ -1,4 +1,4 @@
-package main
+package chmod
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// TestParseMode: a mode means what it means to GNU chmod, which is asked where it is installed, with
+// TestParse: a mode means what it means to GNU chmod, which is asked where it is installed, with
 // a umask of 0.
-func TestParseMode(t *testing.T) {
+func TestParse(t *testing.T) {
 	gnu := false
 	if runtime.GOOS == "linux" {
 		out, err := exec.Command("chmod", "--version").Output()
@@ -33,7 +33,7 @@ func TestParseMode(t *testing.T) {
 		{"g-s", 0o2755, 0o755, 0o755}, {"a+X", 0o644, 0o755, 0o644}, {"u=rX,g+X", 0o610, 0o510, 0o510}, {"u=rw+x-r", 0o77, 0o377, 0o377},
 		{"ug+s,o+t", 0o755, 0o7755, 0o7755}, {"u=s", 0o700, 0o4000, 0o4000}, {"go=u,u=", 0o640, 0o066, 0o066},
 	} {
-		change, err := parseMode(c.mode)
+		change, err := Parse(c.mode)
 		if err != nil {
 			t.Errorf("%s: %v", c.mode, err)
 			continue
@@ -50,8 +50,8 @@ func TestParseMode(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "9", "77777", "u", "+", "u+", "u-,g+r", "g=uw", "g=ru", "z+r", "u+z", "u=r,", "rw", "+r-"} {
-		if _, err := parseMode(bad); statusFor(err) != exitUsage {
-			t.Errorf("%q: %v", bad, err)
+		if _, err := Parse(bad); err == nil {
+			t.Errorf("%q is taken for a mode", bad)
 		}
 	}
 }
