@@ -1,33 +1,6 @@
 package iogate
 
-import (
-	"math"
-	"sync/atomic"
-)
-
-// cell is what is kept for the lanes of one export; or of several, if there are
-// more exports than can have something kept for each.
-//
-// A place is free for a unit if more are free than the other units lack of what
-// is kept for them. Then, always, as many are free as all units lack together,
-// and a unit that has not used up what is kept finds a place, whatever the others
-// hold. The numbers are read one by one while others come and go without a lock.
-// It is sound because each of them errs to the same side: a call that enters counts
-// in the gate before it counts in its unit, and one that leaves the other way round, so
-// that a unit never seems to lack less than it does; and a call that might have been
-// refused for that is found by the look at the queue that follows.
-type cell struct {
-	units   [Classes]unit
-	exports int // whose lanes they are; guarded by Gate.mu
-}
-
-type unit struct {
-	kept   int64 // guarded by Gate.mu
-	inside atomic.Int64
-}
-
-// lacks is what the unit has not used of what is kept for it.
-func (u *unit) lacks() int64 { return max(0, u.kept-u.inside.Load()) }
+import "math"
 
 // settleIn gives l's lanes the units of the cell with the fewest exports. Called
 // with mu held.

@@ -1,28 +1,6 @@
 package iogate
 
-import (
-	"context"
-	"sync/atomic"
-)
-
-// Lanes are the way of one export's work through the gate. A nil *Lanes lets
-// everything pass, as Kind None does.
-type Lanes struct {
-	g     *Gate
-	name  string
-	mute  atomic.Int32 // reads not to be tried without blocking
-	lanes [Classes]lane
-	users int   // callers of Export that have not called Close; guarded by Gate.mu, as is cell
-	cell  *cell // of the lanes' units
-}
-
-// lane is one class of work of one export.
-type lane struct {
-	unit    *unit
-	inside  atomic.Int64
-	entered atomic.Uint64
-	queue   queue // guarded by Gate.mu
-}
+import "context"
 
 // Enter waits for a place in the lane of class c; Leave gives it back. The place is client's:
 // a client with many waiting calls does not hold up one with few. The error is ErrFull,
@@ -67,27 +45,6 @@ func (l *Lanes) Leave(c Class) {
 		return
 	}
 	l.g.leave(&l.lanes[c])
-}
-
-// Close says that a caller of Export needs the lanes no more, and has no call under way
-// there. After the last Close the gate forgets the name and its counts, and keeps its
-// places for the next export. It is called once for each Export.
-func (l *Lanes) Close() {
-	if l == nil {
-		return
-	}
-	l.g.mu.Lock()
-	defer l.g.mu.Unlock()
-	if l.users--; l.users == 0 {
-		delete(l.g.exports, l.name)
-		l.cell.exports--
-	}
-}
-
-func (n *lane) enter() {
-	n.unit.inside.Add(1)
-	n.inside.Add(1)
-	n.entered.Add(1)
 }
 
 // leave gives back a place. The order matters: see cell.
