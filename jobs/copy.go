@@ -24,6 +24,8 @@ type CopyOptions struct {
 	Verify bool
 	// NoOwner leaves owners and groups as the destination makes them.
 	NoOwner bool
+	// DryRun has nothing changed: events of type Would, and the summary, say what would be. No Record is used.
+	DryRun bool
 	// Record is a directory of this host, for this job alone, which is made if it is not there. Of files
 	// that an earlier run has entered there none is copied again. Empty: there is none.
 	Record string
@@ -44,6 +46,9 @@ type CopySummary struct {
 	// Not preserved: items with an owner, set-id bits, another mode, times, an access control list or extended
 	// attributes that the destination does not keep, and hard links that became files of their own.
 	OwnersLost, SetIDsLost, ModesLost, TimesLost, ACLsLost, XattrsLost, LinksSplit uint64
+
+	LeftOut   uint64 // entries that Rules left out, or as they are snapshots; directories with all below them as one
+	Elsewhere uint64 // directories that OneFileSystem took for empty
 
 	TemporariesLeft uint64 // temporaries that could not be removed when the job ended early
 	Elapsed         time.Duration
@@ -73,6 +78,10 @@ func Sync(ctx context.Context, source, dest string, o SyncOptions) (CopySummary,
 func copyTo(ctx context.Context, source, dest string, o *CopyOptions, sync *job.SyncOptions) (sum CopySummary, err error) {
 	tracker, done := o.tracker(ctx)
 	defer done()
+	chosen, err := o.filter()
+	if err != nil {
+		return sum, err
+	}
 	from, err := o.open(ctx, source)
 	if err != nil {
 		return sum, err
@@ -85,7 +94,7 @@ func copyTo(ctx context.Context, source, dest string, o *CopyOptions, sync *job.
 	defer func() { err = errors.Join(err, to.Close()) }()
 	what := job.CopyOptions{
 		Pool: new(bufpool.Pool), Random: rand.Reader, Now: time.Now, Progress: tracker, Throttle: o.Rate.throttle(),
-		Parallel: o.Parallel, Owner: !o.NoOwner, Verify: o.Verify, Above: to.Above, Sync: sync, OneFileSystem: o.OneFileSystem,
+		Parallel: o.Parallel, Owner: !o.NoOwner, Verify: o.Verify, Above: to.Above, Sync: sync, OneFileSystem: o.OneFileSystem, Filter: chosen, DryRun: o.DryRun,
 	}
 	found, err := from.Resolve(ctx, false)
 	if err != nil {
@@ -95,7 +104,7 @@ func copyTo(ctx context.Context, source, dest string, o *CopyOptions, sync *job.
 	if err := destine(ctx, to, &found.Attr, &what); err != nil {
 		return sum, err
 	}
-	if o.Record != "" {
+	if o.Record != "" && !o.DryRun {
 		record, rerr := openRecord(o.Record)
 		if rerr != nil {
 			return sum, rerr
@@ -104,7 +113,10 @@ func copyTo(ctx context.Context, source, dest string, o *CopyOptions, sync *job.
 		what.Record, what.ID = record, strings.Join([]string{"jobs", source, dest}, "\x00")
 	}
 	s, err := job.Copy(ctx, what)
-	return summaryOf(&s), verdict(reached(err), s.Errors, 0)
+	sum = summaryOf(&s)
+	sum.LeftOut, _ = chosen.Left()
+	sum.Elsewhere += from.Mounts()
+	return sum, verdict(reached(err), s.Errors, 0)
 }
 
 // open opens a place.
@@ -178,7 +190,7 @@ func summaryOf(s *job.Summary) CopySummary {
 		Files: s.Files, Dirs: s.Dirs, Symlinks: s.Symlinks, Hardlinks: s.Hardlinks, Nodes: s.Nodes, Bytes: s.Bytes, Skipped: s.Skipped,
 		Verified: s.Verified, Errors: s.Errors, Vanished: s.Vanished + s.DirsGone, Grew: s.Grew,
 		OwnersLost: s.OwnersLost, SetIDsLost: s.SetIDsLost, ModesLost: s.ModesLost, TimesLost: s.TimesLost, ACLsLost: s.ACLsLost,
-		XattrsLost: s.XattrsLost, LinksSplit: s.LinksSplit, TemporariesLeft: s.Left, Elapsed: seconds(s.Seconds),
+		XattrsLost: s.XattrsLost, LinksSplit: s.LinksSplit, TemporariesLeft: s.Left, Elsewhere: s.Mounts, Elapsed: seconds(s.Seconds),
 	}
 }
 

@@ -1,7 +1,9 @@
-// Package jobs copies, synchronises and verifies trees from a Go program, as nfsbox cp, sync and verify
+// Package jobs copies, synchronises, verifies and counts trees from a Go program, as nfsbox cp, sync, verify and scan
 // do: between servers and directories of this host, in any combination, by the same code.
 //
 //	sum, err := jobs.Copy(ctx, "nfs://filer/export/home", "/backup/home", jobs.CopyOptions{})
+//
+// Directories in which servers show snapshots are left out, and counted, unless [Options.Snapshots] is set.
 //
 // # Places
 //

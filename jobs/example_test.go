@@ -79,3 +79,49 @@ func Example() {
 	// 2 files, 28 bytes
 	// different: true
 }
+
+// What lies in a tree is counted, while a goroutine shows how far the scan has come.
+func ExampleScan() {
+	url, stop := filer()
+	defer stop()
+	dir, err := os.MkdirTemp("", "jobs-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	for name, size := range map[string]int{"small": 10, "large": 1 << 20, "left.tmp": 5} {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, size), 0o644); err != nil {
+			log.Fatal(err)
+		}
+	}
+	ctx := context.Background()
+	if _, err := jobs.Copy(ctx, dir, url+"copy", jobs.CopyOptions{NoOwner: true}); err != nil {
+		log.Fatal(err)
+	}
+
+	events := make(chan jobs.Event, 16)
+	told := make(chan jobs.Counters)
+	go func() {
+		var last jobs.Counters
+		for e := range events {
+			if e.Type == jobs.Progress {
+				last = e.Counters
+			}
+		}
+		told <- last
+	}()
+	sum, err := jobs.Scan(ctx, url+"copy", jobs.ScanOptions{
+		Options: jobs.Options{Events: events, Rules: []string{"- *.tmp"}},
+	})
+	fmt.Println("all was counted:", (<-told).Final)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(sum.Files, "files,", sum.Bytes, "bytes; left out:", sum.LeftOut)
+	largest, _ := sum.Table("largest_files")
+	fmt.Println("the largest:", largest.Rows[0].Path)
+	// Output:
+	// all was counted: true
+	// 2 files, 1048586 bytes; left out: 1
+	// the largest: large
+}

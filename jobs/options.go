@@ -3,9 +3,12 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/base/filter"
 	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
@@ -19,7 +22,7 @@ var (
 	// ErrDifferent says that Verify has compared everything, and found differences. It Is ErrIncomplete,
 	// too.
 	ErrDifferent = errors.New("the two are different")
-	// ErrPlace says that an argument is no place, or none that the job can be done with.
+	// ErrPlace says that an argument is no place, or none that the job can be done with, or that options are wrong.
 	ErrPlace = place.ErrUsage
 	// ErrUnreachable says that a place cannot be reached: its server, or what that exports. Nothing was
 	// done.
@@ -47,6 +50,12 @@ type Options struct {
 	// OneFileSystem takes directories that are on another file system than the source, or that something of this
 	// host is mounted on, for empty ones.
 	OneFileSystem bool
+	// Rules choose what is worked at in a tree: each is + or -, a blank and a pattern of rsync(1), which takes or
+	// leaves out what it matches. The first rule that matches decides, and what none matches is taken.
+	Rules []string
+	// Snapshots takes directories called .snapshot, ~snapshot, .zfs or .ckpt as well, in which servers show
+	// snapshots. Without it they are left out, and counted.
+	Snapshots bool
 	// Rate bounds the bytes a second; nil: nothing does. A byte that is read and written, or read on both
 	// sides, counts once; one that is read back counts again.
 	Rate *Rate
@@ -71,9 +80,10 @@ func (r *Rate) throttle() *throttle.Throttle {
 	return r.t
 }
 
-// The types of events.
+// The types of events. Types may be added.
 const (
 	Progress   = "progress"   // the counters, some times a second
+	Would      = "would"      // of a CopyOptions.DryRun: something would be done; Kind is "copy" or "set"
 	Failed     = "error"      // an item has failed
 	Difference = "difference" // of Verify: something is not the same
 	Note       = "note"       // something that is no failure, such as what has vanished
@@ -102,6 +112,24 @@ type Counters struct {
 	Bytes, Skipped, Verified, Differences, Errors, Vanished uint64
 	FoundItems, FoundBytes                                  uint64 // that were found by now, done or not
 	Final                                                   bool   // FoundItems and FoundBytes are all there is
+}
+
+// filter is what Rules and Snapshots choose.
+func (o *Options) filter() (*filter.Filter, error) {
+	for _, rule := range o.Rules {
+		if strings.ContainsAny(rule, "\r\n") {
+			return nil, fmt.Errorf("%w: the rule %q has a line feed", ErrPlace, rule)
+		}
+	}
+	rules, err := filter.ParseRules("Rules", strings.NewReader(strings.Join(o.Rules, "\n")))
+	var f *filter.Filter
+	if err == nil {
+		f, err = filter.New(filter.Options{Rules: rules, Snapshots: o.Snapshots})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPlace, err)
+	}
+	return f, nil
 }
 
 // eventsEvery is the time between two events of type Progress.

@@ -28,6 +28,8 @@ type VerifySummary struct {
 	Extra                 uint64 // of Differences, those that only the destination has
 	Errors                uint64 // items that could not be compared: each is an Event
 	Vanished              uint64 // items that were gone when their turn came: no failures
+	LeftOut               uint64 // entries that Rules left out, or as they are snapshots; directories with all below them as one
+	Elsewhere             uint64 // directories that OneFileSystem took for empty
 	Elapsed               time.Duration
 }
 
@@ -37,13 +39,17 @@ type VerifySummary struct {
 func Verify(ctx context.Context, source, dest string, o VerifyOptions) (sum VerifySummary, err error) {
 	tracker, done := o.tracker(ctx)
 	defer done()
+	chosen, err := o.filter()
+	if err != nil {
+		return sum, err
+	}
 	var sides [2]job.Place
 	for i, text := range [...]string{source, dest} {
 		p, oerr := o.open(ctx, text)
 		if oerr != nil {
 			return sum, oerr
 		}
-		defer func() { err = errors.Join(err, p.Close()) }()
+		defer func() { sum.Elsewhere, err = sum.Elsewhere+p.Mounts(), errors.Join(err, p.Close()) }()
 		found, err := p.Resolve(ctx, false)
 		if err != nil {
 			return sum, reached(err)
@@ -52,10 +58,12 @@ func Verify(ctx context.Context, source, dest string, o VerifyOptions) (sum Veri
 	}
 	s, err := job.Verify(ctx, job.VerifyOptions{
 		Source: sides[0], Dest: sides[1], Pool: new(bufpool.Pool), Now: time.Now, Progress: tracker, Throttle: o.Rate.throttle(),
-		Parallel: o.Parallel, Owner: o.Owner, ACLs: o.ACLs, Meta: o.Meta, OneFileSystem: o.OneFileSystem,
+		Parallel: o.Parallel, Owner: o.Owner, ACLs: o.ACLs, Meta: o.Meta, OneFileSystem: o.OneFileSystem, Filter: chosen,
 	})
+	left, _ := chosen.Left()
 	return VerifySummary{
 		Files: s.Files, Dirs: s.Dirs, Symlinks: s.Symlinks, Hardlinks: s.Hardlinks, Nodes: s.Nodes, Bytes: s.Bytes, Differences: s.Differences,
-		Missing: s.Missing, Extra: s.Extra, Errors: s.Errors, Vanished: s.Vanished + s.DirsGone, Elapsed: seconds(s.Seconds),
+		Missing: s.Missing, Extra: s.Extra, Errors: s.Errors, Vanished: s.Vanished + s.DirsGone,
+		LeftOut: left, Elsewhere: s.Mounts, Elapsed: seconds(s.Seconds),
 	}, verdict(reached(err), s.Errors, s.Differences)
 }
