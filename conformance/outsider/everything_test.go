@@ -79,6 +79,9 @@ func (b *box) ganesha(dir string) (url func(name string) string, ok bool) {
 	}, true
 }
 
+// manyFiles are those of oddTree that make a copy last: more than are dealt out at once, or wait for a sync.
+const manyFiles = 600
+
 // oddTree is a tree with one of everything that a copy may lose.
 func (b *box) oddTree(src string) {
 	b.Helper()
@@ -104,6 +107,12 @@ func (b *box) oddTree(src string) {
 	b.write(filepath.Join(src, "marked"), "with an attribute")
 	if err := syscall.Setxattr(filepath.Join(src, "marked"), "user.comment", []byte("by hand\x00"), 0); err != nil {
 		b.Skipf("NOT TESTED with extended attributes: %v", err)
+	}
+	for i := range manyFiles {
+		b.write(filepath.Join(src, "many", fmt.Sprint(i%3), fmt.Sprint("f", i)), string(pattern(8000, byte(i))))
+	}
+	for i := 0; i < manyFiles; i += 30 { // another name in another directory, far behind in the listing
+		b.no(os.Link(filepath.Join(src, "many", "0", fmt.Sprint("f", i)), filepath.Join(src, "many", "2", fmt.Sprint("link", i))))
 	}
 	b.write(filepath.Join(src, "latin-\xe9"), "no UTF-8")
 	b.write(filepath.Join(src, "new\nline \xff\xfe", "\x01"), "neither")
@@ -177,8 +186,8 @@ func (b *box) kept(top string) map[string]map[string]string {
 }
 
 // TestEverythingIsKeptOrCounted: of a tree with one of everything, a copy between any two of a
-// directory, our server and nfs-ganesha has all of it, or its summary counts what it has not. The same job,
-// run again, says the same, and copies nothing.
+// directory, our server and nfs-ganesha has all of it, or its summary counts what it has not. So has one that is
+// killed half way, and goes on. The same job, run again, says the same, and copies nothing.
 func TestEverythingIsKeptOrCounted(t *testing.T) {
 	root(t, "devices and owners are its to give")
 	b := newBox(t)
@@ -206,6 +215,7 @@ func TestEverythingIsKeptOrCounted(t *testing.T) {
 				b := &box{T: t, dir: b.dir, bin: b.bin}
 				name := from.name + "-" + to.name
 				args := []string{"cp", "-r", "--json", "--job", name, from.at("src"), to.at(name)}
+				b.killedHalfWay(b.path("srv", name), append(args, "--max-rate=8M"))
 				for run := range 2 {
 					r := b.must(0, args...)
 					lost := b.missing(want, b.kept(b.path("srv", name)), unknown[from.name])
@@ -224,6 +234,24 @@ func TestEverythingIsKeptOrCounted(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// killedHalfWay kills a copy to dst when a third of oddTree's many files is there.
+func (b *box) killedHalfWay(dst string, args []string) {
+	b.Helper()
+	r := b.begin(args...)
+	b.until("a part is copied", func() bool {
+		names := 0
+		for i := range 3 {
+			list, _ := os.ReadDir(filepath.Join(dst, "many", fmt.Sprint(i))) // it may not be there yet
+			names += len(list)
+		}
+		return names > manyFiles/3
+	})
+	b.no(r.Process.Kill())
+	if status := r.status(); status != -1 {
+		b.Errorf("it has ended before, with status %d\n%s", status, r.err)
 	}
 }
 

@@ -23,9 +23,10 @@ func (s *server) calls() map[string]int {
 	s.b.no(err)
 	s.b.no(res.Body.Close())
 	n := make(map[string]int)
-	for _, m := range regexp.MustCompile(`(?m)^nfsbox_rpc_calls_total\{procedure="NFSPROC3_(\w+)",version="3"\} (\d+)`).FindAllStringSubmatch(string(text), -1) {
-		n[m[1]], err = strconv.Atoi(m[2])
+	for _, m := range regexp.MustCompile(`(?m)^nfsbox_rpc_calls_total\{procedure="NFSPROC3_(\w+)",version="3"\} (\S+)`).FindAllStringSubmatch(string(text), -1) {
+		count, err := strconv.ParseFloat(m[2], 64) // 1000000 is 1e+06
 		s.b.no(err)
+		n[m[1]] = int(count)
 	}
 	return n
 }
