@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
@@ -88,7 +89,11 @@ func (f *failedFile) close() error {
 	return nil
 }
 
-// failedEvents is the renderer that takes the errors of a job.
+// repairable are the kinds of differences that a copy of the item itself mends. Others, such as the time of a directory, would have a list
+// take all that is below, though nothing of that may differ; and what is extra the source does not have.
+var repairable = []string{job.DiffMissing, job.DiffType, job.DiffSize, job.DiffContent, job.DiffTarget, job.DiffDevice}
+
+// failedEvents is the renderer that takes the errors of a job, and what verify has found to be copied again.
 type failedEvents struct{ *failedFile }
 
 func (failedEvents) Interval() time.Duration                 { return time.Hour }
@@ -96,7 +101,7 @@ func (failedEvents) Progress(*progress.Snapshot) error       { return nil }
 func (f failedEvents) Summary(*progress.Snapshot, any) error { return f.close() }
 
 func (f failedEvents) Event(_ time.Time, e *progress.Event) error {
-	if e.Type == "error" {
+	if e.Type == "error" || e.Type == "difference" && slices.Contains(repairable, e.Kind) {
 		f.add(e.Path)
 	}
 	return nil

@@ -62,7 +62,8 @@ again, it compares all again.
 
 --include, --exclude and --filter-from are rsync's, relative to SOURCE: of all, the first that matches an entry
 decides, and what none matches is taken. --files-from lists paths instead, and --failed-to makes such a list of what
-has failed. What is left out of SOURCE is neither missing in DEST nor extra there.
+could not be compared, is missing in DEST, or has another type, size, content or target there: cp or sync with that list
+copies it. What is left out of SOURCE is neither missing in DEST nor extra there.
 
   nfsbox verify nfs://filer/export/home ./home
   nfsbox verify --meta --owner nfs://filer/export/home ./home

@@ -113,21 +113,27 @@ func TestVerifySilent(t *testing.T) {
 	})
 }
 
-// TestCopyFull: a full disk ends the job with one error.
+// TestCopyFull: a full disk, and a quota that is used up, end the job with one error.
 func TestCopyFull(t *testing.T) {
+	for _, why := range []error{vfs.ErrNoSpace, vfs.ErrQuota} {
+		t.Run(why.Error(), func(t *testing.T) { copyFull(t, why) })
+	}
+}
+
+func copyFull(t *testing.T, why error) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
 	manyFiles(src, 3000)
 	var opens atomic.Int64
 	full := dying{dst.fs, func(_ context.Context, op string, _ vfs.Handle) error {
 		if op == "open" && opens.Add(1) > 500 {
-			return vfs.ErrNoSpace
+			return why
 		}
 		return nil
 	}}
 	o, v := options(t, src, newTree(t, full), "copy")
 	s, err := Copy(t.Context(), o)
 	var named *FullError
-	if !errors.As(err, &named) || !strings.Contains(err.Error(), ": "+named.Path+": no room for its ") {
+	if !errors.Is(err, why) || !errors.As(err, &named) || !strings.Contains(err.Error(), ": "+named.Path+": no room for its ") {
 		t.Errorf("the file that found no room is not named with its size: %v", err)
 	}
 	// Files that had their space when the first failed still get done.

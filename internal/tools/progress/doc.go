@@ -10,6 +10,11 @@
 // Until all directories are listed, the total is not known. Totals are therefore shown as "≥"
 // until [Tracker.CloseTotals], with no percentage and no time of completion.
 //
+// # Load
+//
+// Beside what is done a line has how many calls each server has under way, of how many that it may have, and how often
+// servers were too busy ([Tracker.SetLoads]). Where there is no room for all, that goes first.
+//
 // # Names are hostile
 //
 // A file name may hold escape sequences that move the cursor, or characters that

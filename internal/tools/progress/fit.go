@@ -27,19 +27,43 @@ func (l *line) parts(s *Snapshot) []part {
 	}
 	rate, each := l.speed.rates(s)
 	if l.items {
-		return append(itemParts(s, each), part{text: clock(s.Elapsed), rank: 3})
+		return append(append(itemParts(s, each), loadParts(s.Loads)...), part{text: clock(s.Elapsed), rank: 3})
 	}
 	bytes, ofBytes := s.bytes()
 	parts = append(parts,
 		part{text: Count(s.Items()) + " of " + atLeast + Count(max(s.Counts[FoundItems], s.Items())) + " items", rank: items},
 		part{text: Size(bytes) + " of " + atLeast + Size(max(ofBytes, bytes)), rank: 5},
 		part{text: Size(rate) + "/s", rank: 7},
+		part{Count(each) + " items/s", 2, true},
 	)
 	if left, ok := left(s, rate); ok {
 		parts = append(parts, part{"ETA " + clock(left), 6, true})
 	}
-	parts = append(parts, failedParts(s)...)
+	parts = append(append(parts, failedParts(s)...), loadParts(s.Loads)...)
 	return append(parts, part{text: clock(s.Elapsed), rank: 3})
+}
+
+// loadParts say how many calls each server has of those that it may have, of the class that has the most, and how often servers
+// were too busy. Loads of one server stand side by side.
+func loadParts(all []Load) (parts []part) {
+	var busy []string
+	var backOffs uint64
+	for i := 0; i < len(all); {
+		most := &all[i]
+		for at := all[i].Server; i < len(all) && all[i].Server == at; i++ {
+			if backOffs += all[i].BackOffs; all[i].InFlight > most.InFlight {
+				most = &all[i]
+			}
+		}
+		busy = append(busy, fmt.Sprintf("%s %d/%d", most.Class, most.InFlight, most.Limit))
+	}
+	if len(busy) > 0 {
+		parts = append(parts, part{"calls: " + strings.Join(busy, " + "), 1, true})
+	}
+	if backOffs > 0 {
+		parts = append(parts, part{"too busy: " + Count(backOffs), 1, true})
+	}
+	return parts
 }
 
 // itemParts are the parts of a line of items, but for the time.

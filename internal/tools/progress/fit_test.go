@@ -30,8 +30,8 @@ func TestBarFits(t *testing.T) {
 		{50, false, []string{"12,000 of ≥ 30,000 items", "10.2 MiB/s", "2 errors"}},
 		{80, true, []string{"25%, ", "1.0 GiB of 4.0 GiB, 10.2 MiB/s, ETA 5:00, 2 errors"}},
 		{80, false, []string{"12,000 of ≥ 30,000 items, 1.0 GiB of ≥ 4.0 GiB, 10.2 MiB/s, 2 errors"}},
-		{200, true, []string{"25%, 12,000 of 30,000 items, 1.0 GiB of 4.0 GiB, 10.2 MiB/s, ETA 5:00, 2 errors, 1:40, ...", "end.jpg"}},
-		{200, false, []string{"12,000 of ≥ 30,000 items, 1.0 GiB of ≥ 4.0 GiB, 10.2 MiB/s, 2 errors, 1:40, ...", "end.jpg"}},
+		{200, true, []string{"25%, 12,000 of 30,000 items, 1.0 GiB of 4.0 GiB, 10.2 MiB/s, 120 items/s, ETA 5:00, 2 errors, 1:40, ...", "end.jpg"}},
+		{200, false, []string{"12,000 of ≥ 30,000 items, 1.0 GiB of ≥ 4.0 GiB, 10.2 MiB/s, 120 items/s, 2 errors, 1:40, ...", "end.jpg"}},
 	} {
 		var out bytes.Buffer
 		if err := Bar(&out, func() int { return c.width }).Progress(midway(c.closed)); err != nil {
@@ -117,7 +117,7 @@ func TestSkippedBytes(t *testing.T) {
 	s.Counts[Skipped], s.Counts[SkippedBytes] = 75, 75<<20
 	s.Counts[Files], s.Counts[Bytes] = 5, 5<<20
 	s.Counts[FoundItems], s.Counts[FoundBytes] = 100, 25<<20 // which leaves out what was skipped
-	const want = "80%, 80 of 100 items, 80.0 MiB of 100.0 MiB, 512.0 KiB/s, ETA 0:40, 0:10"
+	const want = "80%, 80 of 100 items, 80.0 MiB of 100.0 MiB, 512.0 KiB/s, 8 items/s, ETA 0:40, 0:10"
 	if got := joinParts((&line{}).parts(s)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

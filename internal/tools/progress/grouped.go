@@ -39,6 +39,8 @@ func Grouped(r Renderer, all string) Renderer { return &grouped{r, all, make(map
 
 func (g *grouped) names() bool { return showsNames(g.Renderer) }
 
+func (g *grouped) loads() bool { return showsLoads(g.Renderer) }
+
 // Event passes e on, unless enough has been said of its cause.
 func (g *grouped) Event(now time.Time, e *Event) error {
 	if e.Type == "error" {

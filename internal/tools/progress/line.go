@@ -42,6 +42,8 @@ func OfItems(r Renderer) Renderer {
 	return r
 }
 
+func (*line) loads() bool { return true }
+
 func (l *line) names() bool { return l.width != nil }
 
 // Interval is 200 ms on a terminal, else 10 s.
@@ -62,7 +64,7 @@ func (l *line) clear() string {
 
 func (l *line) Progress(s *Snapshot) error {
 	if l.width == nil {
-		_, err := io.WriteString(l.w, l.text(s)+"\n")
+		_, err := io.WriteString(l.w, joinParts(l.parts(s))+"\n")
 		return err
 	}
 	// The last column stays free: some terminals wrap a line that fills it, and a line that
@@ -101,7 +103,7 @@ func (l *line) Summary(s *Snapshot, _ any) error {
 	return err
 }
 
-// text shows s whole: "12 of ≥ 34 items, 5.0 MiB of ≥ 1.2 GiB, 3.4 MiB/s, 1 error, 0:07".
+// text shows s whole, and no estimate: "12 of ≥ 34 items, 5.0 MiB of ≥ 1.2 GiB, 3.4 MiB/s, 1 error, 0:07".
 func (l *line) text(s *Snapshot) string {
 	var all []string
 	for _, p := range l.parts(s) {

@@ -62,7 +62,7 @@ func TestLineOnTerminal(t *testing.T) {
 			t.Fatalf("%d frames in 2 s: %q", len(frames), frames)
 		}
 		for what, want := range map[string]string{
-			"first":   "1 of ≥ 2,000 items, 1.0 MiB of ≥ 3.0 MiB, 5.0 MiB/s, 0:00",
+			"first":   "1 of ≥ 2,000 items, 1.0 MiB of ≥ 3.0 MiB, 5.0 MiB/s, 5 items/s, 0:00",
 			"message": "error: dir/\\x1b[31mred: no\\nspace\n",
 			"closed":  "2 of 2,000 items, 1.0 MiB of 3.0 MiB, ",
 			"last":    "2 of 2,000 items, 3.0 MiB of 3.0 MiB, 1.5 MiB/s, 1 error, 0:02\n",
@@ -316,6 +316,38 @@ func TestJSONLoads(t *testing.T) {
 			t.Errorf("%s\nwant\n%s", line, want)
 		}
 	})
+}
+
+// TestLineLoads: on a line each server has the calls of its busiest class, and what it may have of them, and back-offs are counted; the
+// last line has neither.
+func TestLineLoads(t *testing.T) {
+	for _, r := range []func(w io.Writer) Renderer{
+		Line, func(w io.Writer) Renderer { return Bar(w, func() int { return 150 }) },
+		func(w io.Writer) Renderer { return Both(Grouped(OfItems(Line(w)), ""), JSON(io.Discard)) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			p := New(r(&out), time.Now)
+			p.SetLoads(func() []Load {
+				return []Load{
+					{Server: "a", Class: "metadata", InFlight: 3, Limit: 8, BackOffs: 2}, {Server: "a", Class: "read", InFlight: 12, Limit: 16},
+					{Server: "b", Class: "metadata", Limit: 4}, {Server: "b", Class: "write", InFlight: 8, Limit: 9, BackOffs: 1},
+				}
+			})
+			p.Add(FoundItems, 50)
+			p.Add(Files, 40)
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			during := out.Len()
+			if err := p.Finish(nil); err != nil {
+				t.Error(err)
+			}
+			const want = "calls: read 12/16 + write 8/9, too busy: 3, 0:"
+			if !strings.Contains(out.String()[:during], " items/s, "+want) || strings.Contains(out.String()[during:], "calls:") {
+				t.Errorf("no %q in %q", want, out.String())
+			}
+		})
+	}
 }
 
 // TestNil: a nil Tracker does nothing.
