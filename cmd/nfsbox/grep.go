@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"regexp"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/base/lines"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
-	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/search"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -151,29 +149,6 @@ func grepArgs(args []string) (spelled []string) {
 	return spelled
 }
 
-// grepStatus is grep's exit status for one of ours: 1 says that nothing was found, and 2 that something is wrong.
-func grepStatus(status int) int {
-	switch status {
-	case exitNothing:
-		return 1
-	case exitUsage, exitIncomplete, exitDiffers, exitUnreachable:
-		return 2
-	}
-	return status
-}
-
-// grepEndings are the statuses of grep(1).
-func grepEndings() []ending {
-	return []ending{
-		{exitOK, "a line was selected"}, {grepStatus(exitNothing), "none was, and all was searched"},
-		{grepStatus(exitUsage), "the arguments are wrong, a server cannot be reached, or something could not be searched; with -q: and no line was selected"},
-		{exitInterrupted, whySignal},
-	}
-}
-
-// exitNothing is within this program what grep's status 1 is outside.
-const exitNothing = 256
-
 // grepper is grep under way.
 type grepper struct {
 	*looker
@@ -246,14 +221,14 @@ func (c *grepCmd) patterns(ctx context.Context) ([]string, error) {
 		if name != "-" {
 			open = func() (io.ReadCloser, error) { return os.Open(name) }
 		}
-		r, stop := stream(ctx, open)
+		r, stop := search.Stream(ctx, open)
 		text, err := io.ReadAll(io.LimitReader(r, maxPatterns+1))
 		stop()
 		if err == nil && len(text) > maxPatterns {
 			err = lines.ErrTooLarge
 		}
 		if err != nil {
-			return nil, fmt.Errorf("-f %s: %w", name, unnamed(err))
+			return nil, fmt.Errorf("-f %s: %w", name, search.Unnamed(err))
 		}
 		if len(text) > 0 {
 			all = append(all, strings.TrimSuffix(string(text), "\n"))
@@ -285,17 +260,6 @@ func (c *grepCmd) search() lines.Search {
 		First: c.Quiet || names, Quiet: c.Count || c.Quiet || names,
 		Text: c.Text.after(c.SkipBinary), Skip: c.SkipBinary.after(c.Text),
 	}
-}
-
-// contextOr is how many lines of context own asks for, or else both; 0 without either.
-func contextOr(own, both *int) int {
-	switch {
-	case own != nil:
-		return *own
-	case both != nil:
-		return *both
-	}
-	return 0
 }
 
 // inContext reports whether context was asked for, be it of no lines: groups are told apart then.
@@ -364,14 +328,14 @@ func (g *grepper) all(e *env) error {
 func (g *grepper) place(arg string) error {
 	name, open := "(standard input)", openStdin
 	if arg != "-" {
-		if !isStream(arg) {
+		if place.IsURL(arg) || !search.IsStream(arg) {
 			return g.looker.places([]string{arg}, g.one)
 		}
 		name, open = arg, func() (io.ReadCloser, error) { return os.Open(arg) }
 	} else if info, err := os.Stdin.Stat(); err == nil && info.Mode().IsRegular() {
 		return g.stdin(name)
 	}
-	r, stop := stream(g.e.ctx, open)
+	r, stop := search.Stream(g.e.ctx, open)
 	defer stop()
 	return g.reads(name, r)
 }
@@ -387,7 +351,7 @@ func (g *grepper) reads(name string, r io.Reader) error {
 func (g *grepper) stdin(name string) error {
 	from, err := os.Stdin.Seek(0, io.SeekCurrent)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, unnamed(err))
+		return fmt.Errorf("%s: %w", name, search.Unnamed(err))
 	}
 	err = g.reads(name, readerFunc(func(p []byte) (int, error) {
 		if err := g.e.ctx.Err(); err != nil {
@@ -408,26 +372,6 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 // openStdin is standard input, which stays open.
 func openStdin() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil }
 
-// unnamed is an error without the name that it has of the file, which is told beside it.
-func unnamed(err error) error {
-	if at, ok := errors.AsType[*fs.PathError](err); ok {
-		return at.Err
-	}
-	return err
-}
-
-// isStream reports whether an argument names a device, a pipe or a descriptor of this host, which are read as they come.
-func isStream(arg string) bool {
-	if place.IsURL(arg) {
-		return false
-	}
-	info, err := os.Stat(arg)
-	if err != nil || info.IsDir() {
-		return false
-	}
-	return !info.Mode().IsRegular() || arg == "/dev/stdin" || strings.HasPrefix(arg, "/dev/fd/") || strings.HasPrefix(arg, "/proc/self/fd/")
-}
-
 // ended waits for a group, and returns what has ended it, unless that is that enough was found.
 func (g *grepper) ended(group *search.Group, err error) error {
 	if werr := group.Wait(); werr != nil {
@@ -437,21 +381,6 @@ func (g *grepper) ended(group *search.Group, err error) error {
 		g.found, err = true, nil
 	}
 	return err
-}
-
-// stream is what open opens, such as a pipe that nobody has begun to write. When ctx ends nothing more is waited for.
-func stream(ctx context.Context, open func() (io.ReadCloser, error)) (io.Reader, func()) {
-	r, w := io.Pipe()
-	go func() {
-		from, err := open()
-		if err == nil {
-			_, err = io.Copy(w, from)
-			_ = from.Close() // nothing was written
-		}
-		_ = w.CloseWithError(unnamed(err)) // never fails
-	}()
-	stop := context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
-	return r, func() { stop(); _ = r.Close() }
 }
 
 // one searches a place.
@@ -510,23 +439,4 @@ func (v *grepVisitor) add(name string, h vfs.Handle, a *vfs.Attr) error {
 		f.Size = 0 // the kernel knows where a local file ends; in /sys st_size does not say
 	}
 	return v.group.Add(f)
-}
-
-// end ends the command with its summary.
-func (g *grepper) end(err error) error {
-	found := g.counts.selected.Load() > 0
-	if g.cmd.Quiet && found {
-		g.errors = 0
-		err = nil
-	}
-	left := g.tellLeft()
-	if _, byGo, why := g.engines(); why != "" && !g.json && !g.cmd.Quiet {
-		g.note(fmt.Sprintf("RE2 was given up: %s; Go's regexp has matched %s lines", why, progress.Count(byGo)))
-	}
-	g.entries = g.counts.shown.Load()
-	err = g.looker.done(err, func(sum listSummary) any { return g.summary(sum, left) })
-	if err == nil && !found {
-		return &exitError{status: exitNothing}
-	}
-	return err
 }

@@ -16,6 +16,29 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/search"
 )
 
+// grepStatus is grep's exit status for one of ours: 1 says that nothing was found, and 2 that something is wrong.
+func grepStatus(status int) int {
+	switch status {
+	case exitNothing:
+		return 1
+	case exitUsage, exitIncomplete, exitDiffers, exitUnreachable:
+		return 2
+	}
+	return status
+}
+
+// grepEndings are the statuses of grep(1).
+func grepEndings() []ending {
+	return []ending{
+		{exitOK, "a line was selected"}, {grepStatus(exitNothing), "none was, and all was searched"},
+		{grepStatus(exitUsage), "the arguments are wrong, a server cannot be reached, or something could not be searched; with -q: and no line was selected"},
+		{exitInterrupted, whySignal},
+	}
+}
+
+// exitNothing is within this program what grep's status 1 is outside.
+const exitNothing = 256
+
 // errFound ends grep -q.
 var errFound = errors.New("it was found")
 
@@ -100,6 +123,17 @@ func (c *grepCmd) style(e *env) grepStyle {
 		colour:  c.Color == "always" || c.Color == "auto" && e.size != nil && e.colour,
 		escapes: e.size != nil,
 	}
+}
+
+// contextOr is how many lines of context own asks for, or else both; 0 without either.
+func contextOr(own, both *int) int {
+	switch {
+	case own != nil:
+		return *own
+	case both != nil:
+		return *both
+	}
+	return 0
 }
 
 // paint is s in a colour.
@@ -328,5 +362,24 @@ func (g *grepper) counted(o *search.Output, f *search.File, r *lines.Result, x *
 	}
 	g.counts.shown.Add(1)
 	_, err := io.WriteString(o, name+strconv.FormatUint(r.Selected, 10)+"\n")
+	return err
+}
+
+// end ends the command with its summary.
+func (g *grepper) end(err error) error {
+	found := g.counts.selected.Load() > 0
+	if g.cmd.Quiet && found {
+		g.errors = 0
+		err = nil
+	}
+	left := g.tellLeft()
+	if _, byGo, why := g.engines(); why != "" && !g.json && !g.cmd.Quiet {
+		g.note(fmt.Sprintf("RE2 was given up: %s; Go's regexp has matched %s lines", why, progress.Count(byGo)))
+	}
+	g.entries = g.counts.shown.Load()
+	err = g.looker.done(err, func(sum listSummary) any { return g.summary(sum, left) })
+	if err == nil && !found {
+		return &exitError{status: exitNothing}
+	}
 	return err
 }

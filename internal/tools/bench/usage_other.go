@@ -1,5 +1,0 @@
-//go:build !unix
-
-package bench
-
-func ownTime() (cpuTime, error) { return cpuTime{}, nil }
