@@ -14,6 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/tools/bench"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/silence"
 )
 
 // measure runs a verb and prints the result. set, if not nil, fills in the verb's own options.
@@ -120,7 +121,7 @@ func (s *benchShow) clear() {
 }
 
 func (s *benchShow) onSilence() nfsbox.Option {
-	return onSilence(func(e *silenceEvent) {
+	return silence.Tell(func(e *silence.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.clear()
@@ -129,7 +130,7 @@ func (s *benchShow) onSilence() nfsbox.Option {
 		case s.json:
 			s.err = s.event(e.Type, e)
 		default:
-			_, s.err = io.WriteString(s.stderr, e.line())
+			_, s.err = io.WriteString(s.stderr, e.Line())
 		}
 	})
 }

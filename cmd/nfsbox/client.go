@@ -154,3 +154,8 @@ func procText(p *nfsbox.ProcStats) string {
 }
 
 func took(d time.Duration) string { return progress.Micros(float64(d) / float64(time.Microsecond)) }
+
+// watched are the options of all commands that dial: what tells of silent servers, and that the command's end stops the client.
+func watched(e *env, onSilence nfsbox.Option) []nfsbox.Option {
+	return []nfsbox.Option{onSilence, nfsbox.WithStop(e.ctx)}
+}

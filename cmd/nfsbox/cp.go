@@ -12,6 +12,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/silence"
 )
 
 type cpCmd struct {
@@ -167,7 +168,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 	if err != nil {
 		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
 	}
-	c.watched = watched(e, onTracker(tracker))
+	c.watched = watched(e, silence.Track(tracker))
 	sum := cpSummary{DryRun: c.DryRun}
 	failed, err := c.all(e, sources, dest, named, tracker, &sum)
 	all := errors.Join(failed, err)

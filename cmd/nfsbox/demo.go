@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/nfsbox/nfsbox/cmd/nfsbox/internal/demotree"
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/rusage"
 	"github.com/nfsbox/nfsbox/internal/server/daemon"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
@@ -66,7 +68,7 @@ func (c *demoCmd) Run(e *env) (err error) {
 		d.sum.Errors = 1
 	}
 	d.sum.Seconds = time.Since(start).Seconds()
-	d.sum.MaxRSS = maxRSS()
+	d.sum.MaxRSS = rusage.MaxRSS()
 	if err := d.tracker.Finish(&d.sum); err != nil {
 		runErr = errors.Join(runErr, fmt.Errorf("output: %w", err))
 	}
@@ -109,11 +111,11 @@ func (d *demo) source() (string, error) {
 	if d.cmd.Dir != "" {
 		return filepath.Abs(d.cmd.Dir)
 	}
-	if dir := goSource(d.e.ctx); dir != "" {
+	if dir := demotree.GoSource(d.e.ctx); dir != "" {
 		return dir, nil
 	}
 	dir := filepath.Join(d.scratch, "tree")
-	if err := makeTree(dir); err != nil {
+	if err := demotree.Make(dir); err != nil {
 		return "", fmt.Errorf("make up a tree: %w", err)
 	}
 	return dir, nil

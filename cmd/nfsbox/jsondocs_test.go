@@ -11,6 +11,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 	"github.com/nfsbox/nfsbox/internal/tools/jobs"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/silence"
 )
 
 // TestDocsJSON: docs/json.md has each field of each line, and no other.
@@ -36,7 +37,7 @@ func TestDocsJSON(t *testing.T) {
 		"error":                                 append(event, "error"),
 		"difference":                            event,
 		"note":                                  event,
-		"silent, answers":                       fieldsOf(silenceEvent{}),
+		"silent, answers":                       fieldsOf(silence.Event{}),
 		"entry":                                 fieldsOf(row{}),
 		"export":                                fieldsOf(exportRow{}),
 		"made, removed, moved, linked, changed": fieldsOf(doneEvent{}),

@@ -19,6 +19,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/silence"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -87,7 +88,7 @@ func (o *output) flush() error {
 
 // onSilence reports servers that do not answer, immediately.
 func (o *output) onSilence() nfsbox.Option {
-	return onSilence(func(e *silenceEvent) {
+	return silence.Tell(func(e *silence.Event) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if o.json {
@@ -95,7 +96,7 @@ func (o *output) onSilence() nfsbox.Option {
 			_ = errors.Join(o.line(e.Type, e), o.w.Flush())
 		}
 		// There is nowhere to report an error of stderr.
-		_, _ = io.WriteString(o.stderr, e.line())
+		_, _ = io.WriteString(o.stderr, e.Line())
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/remove"
+	"github.com/nfsbox/nfsbox/internal/tools/silence"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -156,7 +157,7 @@ func (r *removal) begin() (err error) {
 	if r.tracker, err = r.trackerTo(r.e, r.page); err != nil {
 		return err
 	}
-	r.watched = watched(r.e, onTracker(r.tracker))
+	r.watched = watched(r.e, silence.Track(r.tracker))
 	r.po, err = r.place(false)
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/silence"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -103,7 +104,7 @@ func (c *verifyCmd) Run(e *env) (err error) {
 	if err != nil {
 		return c.notBegun(e, err, &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
 	}
-	c.watched = watched(e, onTracker(tracker))
+	c.watched = watched(e, silence.Track(tracker))
 	po, err := c.place(false)
 	if err != nil {
 		return err

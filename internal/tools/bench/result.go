@@ -155,7 +155,7 @@ func (r *run) result(p, warm *part) *Result {
 
 // cost fills in what lies between two readings.
 func (res *Result) cost(from, to reading) {
-	user, system := to.client.user-from.client.user, to.client.system-from.client.system
+	user, system := to.client.User-from.client.User, to.client.System-from.client.System
 	ops := float64(res.Ops)
 	res.CPU = CPU{ClientPerOp: per(micros(user+system), ops), ClientUser: user.Seconds(), ClientSystem: system.Seconds()}
 	res.AllocsPerOp = per(float64(to.allocs-from.allocs), ops)

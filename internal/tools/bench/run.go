@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/base/rusage"
 )
 
 const (
@@ -145,7 +147,7 @@ func (r *run) seen(ctx context.Context, res *Result, first *page) error {
 
 // reading is what all counters besides the operations' stand at.
 type reading struct {
-	client  cpuTime
+	client  rusage.Time
 	allocs  uint64 // objects
 	bytes   uint64 // allocated
 	counted counters
@@ -156,6 +158,6 @@ func (r *run) read() (reading, error) {
 	runtime.ReadMemStats(&m)
 	x := reading{allocs: m.Mallocs, bytes: m.TotalAlloc, counted: r.work.counters()}
 	var err error
-	x.client, err = ownTime()
+	x.client, err = rusage.CPU()
 	return x, err
 }

@@ -1,4 +1,8 @@
-package main
+// Package silence reports servers that do not answer, to people and in JSON.
+//
+// The client tells of each connection, and again and again. A reader is told once that a server is silent, until when it is
+// waited for, and that it answers again.
+package silence
 
 import (
 	"fmt"
@@ -9,8 +13,8 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
-// silenceEvent says that a server does not answer, or answers again.
-type silenceEvent struct {
+// Event says that a server does not answer, or answers again.
+type Event struct {
 	Type    string     `json:"-"` // "silent", "answers"
 	Server  string     `json:"server"`
 	Since   time.Time  `json:"since"`           // it has sent nothing since
@@ -24,13 +28,14 @@ const worthTelling = time.Second
 // outages reports servers that do not answer: once for each outage, however many connections lead
 // to the server, and once more if calls still wait after the time that was given.
 type outages struct {
-	show func(*silenceEvent) // called by one goroutine at a time
+	show func(*Event) // called by one goroutine at a time
 
 	mu     sync.Mutex
 	silent map[string]time.Time // by server: until when, as it was reported
 }
 
-func onSilence(show func(*silenceEvent)) nfsbox.Option {
+// Tell is the option by which show is called with each event, by one goroutine at a time.
+func Tell(show func(*Event)) nfsbox.Option {
 	return nfsbox.WithSilence((&outages{show: show}).tell)
 }
 
@@ -51,11 +56,11 @@ func (o *outages) tell(s nfsbox.Silence) {
 	default:
 		o.silent[s.Server] = s.Until
 	}
-	o.show(newSilence(s, now))
+	o.show(newEvent(s, now))
 }
 
-func newSilence(s nfsbox.Silence, now time.Time) *silenceEvent {
-	e := &silenceEvent{Type: "silent", Server: s.Server, Since: s.Since.UTC()}
+func newEvent(s nfsbox.Silence, now time.Time) *Event {
+	e := &Event{Type: "silent", Server: s.Server, Since: s.Since.UTC()}
 	switch {
 	case s.Over:
 		e.Type = "answers"
@@ -78,14 +83,12 @@ func clock(t, now time.Time) string {
 	return t.Local().Format(time.TimeOnly)
 }
 
-func (e *silenceEvent) line() string { return "nfsbox: " + progress.Clean(e.Message) + "\n" }
+// Line is the event for people, cleaned for a terminal.
+func (e *Event) Line() string { return "nfsbox: " + progress.Clean(e.Message) + "\n" }
 
-func watched(e *env, onSilence nfsbox.Option) []nfsbox.Option {
-	return []nfsbox.Option{onSilence, nfsbox.WithStop(e.ctx)}
-}
-
-func onTracker(t *progress.Tracker) nfsbox.Option {
-	return onSilence(func(e *silenceEvent) {
+// Track is the option by which a task reports silent servers.
+func Track(t *progress.Tracker) nfsbox.Option {
+	return Tell(func(e *Event) {
 		x := progress.Event{Type: e.Type, Server: e.Server, Since: e.Since, Message: e.Message}
 		if e.Until != nil {
 			x.Until = *e.Until

@@ -1,4 +1,4 @@
-package main
+package silence
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ func TestOutagesAreToldOnce(t *testing.T) {
 	other := nfsbox.Silence{Server: "other:2049", Since: now, Until: now.Add(time.Minute)}
 	ending := nfsbox.Silence{Server: "third:2049", Since: now, Until: now}
 	var told []string
-	tell := (&outages{show: func(e *silenceEvent) { told = append(told, e.Type+" "+e.Server) }}).tell
+	tell := (&outages{show: func(e *Event) { told = append(told, e.Type+" "+e.Server) }}).tell
 	for _, s := range []nfsbox.Silence{silent, silent, other, over, over, silent, ending, over} {
 		tell(s)
 	}
@@ -33,7 +33,7 @@ func TestOutageGoesOn(t *testing.T) {
 	past := nfsbox.Silence{Server: "filer:2049", Since: now.Add(-time.Minute), Until: now.Add(time.Minute)}
 	later := nfsbox.Silence{Server: past.Server, Since: past.Since, Until: now.Add(time.Hour)}
 	var told []time.Time
-	o := &outages{show: func(e *silenceEvent) { told = append(told, *e.Until) }}
+	o := &outages{show: func(e *Event) { told = append(told, *e.Until) }}
 	o.tell(past)
 	o.silent[past.Server] = now.Add(-time.Second) // as if it had been until then
 	o.tell(later)
@@ -53,7 +53,7 @@ func TestSilenceText(t *testing.T) {
 		"nfsbox: filer:2049 answers again, after 5s\n":                                            {Since: at.Add(-5 * time.Second), Over: true},
 	} {
 		s.Server = "filer:2049"
-		if got := newSilence(s, at).line(); got != want {
+		if got := newEvent(s, at).Line(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -1,4 +1,5 @@
-package main
+// Package demotree has the trees that nfsbox demo serves: that of the Go installation, or one that is generated.
+package demotree
 
 import (
 	"context"
@@ -11,8 +12,8 @@ import (
 	"time"
 )
 
-// goSource is the source tree of the Go installation, or "" where there is none.
-func goSource(ctx context.Context) string {
+// GoSource is the source tree of the Go installation, or "" where there is none.
+func GoSource(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
 		return ""
@@ -33,7 +34,8 @@ const (
 	treeModified = 1_700_000_000
 )
 
-func makeTree(dir string) error {
+// Make makes the tree in dir: the same one each time.
+func Make(dir string) error {
 	random := rand.New(rand.NewPCG(treeSeed, treeSeed))
 	buf := make([]byte, maxTreeFile)
 	for i := range buf {
