@@ -55,6 +55,8 @@ const (
 	FileServiceDownloadProcedure = "/nfsbox.fileapi.v1.FileService/Download"
 	// FileServiceUploadProcedure is the fully-qualified name of the FileService's Upload RPC.
 	FileServiceUploadProcedure = "/nfsbox.fileapi.v1.FileService/Upload"
+	// FileServiceSearchProcedure is the fully-qualified name of the FileService's Search RPC.
+	FileServiceSearchProcedure = "/nfsbox.fileapi.v1.FileService/Search"
 	// FileServiceEchoProcedure is the fully-qualified name of the FileService's Echo RPC.
 	FileServiceEchoProcedure = "/nfsbox.fileapi.v1.FileService/Echo"
 )
@@ -84,6 +86,10 @@ type FileServiceClient interface {
 	// Upload stores a file of any size, atomically: the header first, then the
 	// bytes, and the trailer last. Without the trailer nothing is stored.
 	Upload(context.Context) (*connect.ClientStreamForClientSimple[UploadRequest, UploadResponse], error)
+	// Search finds the lines that match a pattern, as grep does, of one file or of
+	// all files below a directory that the caller can read. What it finds comes as it
+	// is found, and the trailer last. Without the trailer the search was cut off.
+	Search(context.Context, *SearchRequest) (*connect.ServerStreamForClient[SearchResponse], error)
 	// Echo returns what it was sent: what the protocol alone costs.
 	Echo(context.Context, *EchoRequest) (*EchoResponse, error)
 }
@@ -157,6 +163,12 @@ func NewFileServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(fileServiceMethods.ByName("Upload")),
 			connect.WithClientOptions(opts...),
 		),
+		search: connect.NewClient[SearchRequest, SearchResponse](
+			httpClient,
+			baseURL+FileServiceSearchProcedure,
+			connect.WithSchema(fileServiceMethods.ByName("Search")),
+			connect.WithClientOptions(opts...),
+		),
 		echo: connect.NewClient[EchoRequest, EchoResponse](
 			httpClient,
 			baseURL+FileServiceEchoProcedure,
@@ -178,6 +190,7 @@ type fileServiceClient struct {
 	put           *connect.Client[PutRequest, PutResponse]
 	download      *connect.Client[DownloadRequest, DownloadResponse]
 	upload        *connect.Client[UploadRequest, UploadResponse]
+	search        *connect.Client[SearchRequest, SearchResponse]
 	echo          *connect.Client[EchoRequest, EchoResponse]
 }
 
@@ -254,6 +267,11 @@ func (c *fileServiceClient) Upload(ctx context.Context) (*connect.ClientStreamFo
 	return c.upload.CallClientStreamSimple(ctx)
 }
 
+// Search calls nfsbox.fileapi.v1.FileService.Search.
+func (c *fileServiceClient) Search(ctx context.Context, req *SearchRequest) (*connect.ServerStreamForClient[SearchResponse], error) {
+	return c.search.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // Echo calls nfsbox.fileapi.v1.FileService.Echo.
 func (c *fileServiceClient) Echo(ctx context.Context, req *EchoRequest) (*EchoResponse, error) {
 	response, err := c.echo.CallUnary(ctx, connect.NewRequest(req))
@@ -288,6 +306,10 @@ type FileServiceHandler interface {
 	// Upload stores a file of any size, atomically: the header first, then the
 	// bytes, and the trailer last. Without the trailer nothing is stored.
 	Upload(context.Context, *connect.ClientStream[UploadRequest]) (*UploadResponse, error)
+	// Search finds the lines that match a pattern, as grep does, of one file or of
+	// all files below a directory that the caller can read. What it finds comes as it
+	// is found, and the trailer last. Without the trailer the search was cut off.
+	Search(context.Context, *SearchRequest, *connect.ServerStream[SearchResponse]) error
 	// Echo returns what it was sent: what the protocol alone costs.
 	Echo(context.Context, *EchoRequest) (*EchoResponse, error)
 }
@@ -357,6 +379,12 @@ func NewFileServiceHandler(svc FileServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(fileServiceMethods.ByName("Upload")),
 		connect.WithHandlerOptions(opts...),
 	)
+	fileServiceSearchHandler := connect.NewServerStreamHandlerSimple(
+		FileServiceSearchProcedure,
+		svc.Search,
+		connect.WithSchema(fileServiceMethods.ByName("Search")),
+		connect.WithHandlerOptions(opts...),
+	)
 	fileServiceEchoHandler := connect.NewUnaryHandlerSimple(
 		FileServiceEchoProcedure,
 		svc.Echo,
@@ -384,6 +412,8 @@ func NewFileServiceHandler(svc FileServiceHandler, opts ...connect.HandlerOption
 			fileServiceDownloadHandler.ServeHTTP(w, r)
 		case FileServiceUploadProcedure:
 			fileServiceUploadHandler.ServeHTTP(w, r)
+		case FileServiceSearchProcedure:
+			fileServiceSearchHandler.ServeHTTP(w, r)
 		case FileServiceEchoProcedure:
 			fileServiceEchoHandler.ServeHTTP(w, r)
 		default:
@@ -429,6 +459,10 @@ func (UnimplementedFileServiceHandler) Download(context.Context, *DownloadReques
 
 func (UnimplementedFileServiceHandler) Upload(context.Context, *connect.ClientStream[UploadRequest]) (*UploadResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("nfsbox.fileapi.v1.FileService.Upload is not implemented"))
+}
+
+func (UnimplementedFileServiceHandler) Search(context.Context, *SearchRequest, *connect.ServerStream[SearchResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("nfsbox.fileapi.v1.FileService.Search is not implemented"))
 }
 
 func (UnimplementedFileServiceHandler) Echo(context.Context, *EchoRequest) (*EchoResponse, error) {

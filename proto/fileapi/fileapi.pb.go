@@ -92,6 +92,162 @@ func (FileType) EnumDescriptor() ([]byte, []int) {
 	return file_fileapi_proto_rawDescGZIP(), []int{0}
 }
 
+// SearchShow says what is told of a file with selected lines.
+type SearchShow int32
+
+const (
+	SearchShow_SEARCH_SHOW_UNSPECIFIED SearchShow = 0 // the lines
+	SearchShow_SEARCH_SHOW_COUNTS      SearchShow = 1 // how many there are
+	SearchShow_SEARCH_SHOW_NAMES       SearchShow = 2 // that there is one: the rest of the file is not read
+)
+
+// Enum value maps for SearchShow.
+var (
+	SearchShow_name = map[int32]string{
+		0: "SEARCH_SHOW_UNSPECIFIED",
+		1: "SEARCH_SHOW_COUNTS",
+		2: "SEARCH_SHOW_NAMES",
+	}
+	SearchShow_value = map[string]int32{
+		"SEARCH_SHOW_UNSPECIFIED": 0,
+		"SEARCH_SHOW_COUNTS":      1,
+		"SEARCH_SHOW_NAMES":       2,
+	}
+)
+
+func (x SearchShow) Enum() *SearchShow {
+	p := new(SearchShow)
+	*p = x
+	return p
+}
+
+func (x SearchShow) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SearchShow) Descriptor() protoreflect.EnumDescriptor {
+	return file_fileapi_proto_enumTypes[1].Descriptor()
+}
+
+func (SearchShow) Type() protoreflect.EnumType {
+	return &file_fileapi_proto_enumTypes[1]
+}
+
+func (x SearchShow) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SearchShow.Descriptor instead.
+func (SearchShow) EnumDescriptor() ([]byte, []int) {
+	return file_fileapi_proto_rawDescGZIP(), []int{1}
+}
+
+// SearchBinary says what happens to a file with a NUL.
+type SearchBinary int32
+
+const (
+	SearchBinary_SEARCH_BINARY_UNSPECIFIED SearchBinary = 0 // it is searched to the first selected line behind the NUL, which is not sent
+	SearchBinary_SEARCH_BINARY_TEXT        SearchBinary = 1 // a NUL is a byte as others
+	SearchBinary_SEARCH_BINARY_SKIP        SearchBinary = 2 // it has no selected lines
+)
+
+// Enum value maps for SearchBinary.
+var (
+	SearchBinary_name = map[int32]string{
+		0: "SEARCH_BINARY_UNSPECIFIED",
+		1: "SEARCH_BINARY_TEXT",
+		2: "SEARCH_BINARY_SKIP",
+	}
+	SearchBinary_value = map[string]int32{
+		"SEARCH_BINARY_UNSPECIFIED": 0,
+		"SEARCH_BINARY_TEXT":        1,
+		"SEARCH_BINARY_SKIP":        2,
+	}
+)
+
+func (x SearchBinary) Enum() *SearchBinary {
+	p := new(SearchBinary)
+	*p = x
+	return p
+}
+
+func (x SearchBinary) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SearchBinary) Descriptor() protoreflect.EnumDescriptor {
+	return file_fileapi_proto_enumTypes[2].Descriptor()
+}
+
+func (SearchBinary) Type() protoreflect.EnumType {
+	return &file_fileapi_proto_enumTypes[2]
+}
+
+func (x SearchBinary) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SearchBinary.Descriptor instead.
+func (SearchBinary) EnumDescriptor() ([]byte, []int) {
+	return file_fileapi_proto_rawDescGZIP(), []int{2}
+}
+
+// SearchEnd says why a search has ended.
+type SearchEnd int32
+
+const (
+	SearchEnd_SEARCH_END_UNSPECIFIED SearchEnd = 0
+	SearchEnd_SEARCH_END_COMPLETE    SearchEnd = 1 // all was searched, but for failures
+	SearchEnd_SEARCH_END_MATCHES     SearchEnd = 2 // max_matches
+	SearchEnd_SEARCH_END_BYTES       SearchEnd = 3 // max_bytes, or the server's bound
+	SearchEnd_SEARCH_END_ENTRIES     SearchEnd = 4 // the server's bound of entries of directories
+)
+
+// Enum value maps for SearchEnd.
+var (
+	SearchEnd_name = map[int32]string{
+		0: "SEARCH_END_UNSPECIFIED",
+		1: "SEARCH_END_COMPLETE",
+		2: "SEARCH_END_MATCHES",
+		3: "SEARCH_END_BYTES",
+		4: "SEARCH_END_ENTRIES",
+	}
+	SearchEnd_value = map[string]int32{
+		"SEARCH_END_UNSPECIFIED": 0,
+		"SEARCH_END_COMPLETE":    1,
+		"SEARCH_END_MATCHES":     2,
+		"SEARCH_END_BYTES":       3,
+		"SEARCH_END_ENTRIES":     4,
+	}
+)
+
+func (x SearchEnd) Enum() *SearchEnd {
+	p := new(SearchEnd)
+	*p = x
+	return p
+}
+
+func (x SearchEnd) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SearchEnd) Descriptor() protoreflect.EnumDescriptor {
+	return file_fileapi_proto_enumTypes[3].Descriptor()
+}
+
+func (SearchEnd) Type() protoreflect.EnumType {
+	return &file_fileapi_proto_enumTypes[3]
+}
+
+func (x SearchEnd) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SearchEnd.Descriptor instead.
+func (SearchEnd) EnumDescriptor() ([]byte, []int) {
+	return file_fileapi_proto_rawDescGZIP(), []int{3}
+}
+
 // FileInfo are the attributes of an object, as far as the server has them.
 type FileInfo struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1983,6 +2139,844 @@ func (x *UploadResponse) GetExisted() bool {
 	return false
 }
 
+type SearchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to File:
+	//
+	//	*SearchRequest_Path
+	//	*SearchRequest_RawPath
+	File isSearchRequest_File `protobuf_oneof:"file"`
+	// A line that one of them matches is selected: expressions of RE2's syntax, whose
+	// characters are bytes. Within an expression \xff is a byte.
+	Patterns    []string `protobuf:"bytes,4,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	RawPatterns [][]byte `protobuf:"bytes,5,rep,name=raw_patterns,json=rawPatterns,proto3" json:"raw_patterns,omitempty"` // more of them, for what is not UTF-8
+	Fixed       bool     `protobuf:"varint,6,opt,name=fixed,proto3" json:"fixed,omitempty"`                               // they are texts, not expressions
+	IgnoreCase  bool     `protobuf:"varint,7,opt,name=ignore_case,json=ignoreCase,proto3" json:"ignore_case,omitempty"`   // of the letters of ASCII
+	Word        bool     `protobuf:"varint,8,opt,name=word,proto3" json:"word,omitempty"`                                 // a match has no letter, digit or underscore beside it
+	WholeLine   bool     `protobuf:"varint,9,opt,name=whole_line,json=wholeLine,proto3" json:"whole_line,omitempty"`      // a match is a whole line
+	Invert      bool     `protobuf:"varint,10,opt,name=invert,proto3" json:"invert,omitempty"`                            // lines are selected that do not match
+	Recursive   bool     `protobuf:"varint,11,opt,name=recursive,proto3" json:"recursive,omitempty"`                      // path is a directory, and the files below it are searched; links in it are not followed
+	// Of the rules the first that matches says whether an entry is searched, or
+	// listed. If the first one includes, files that none matches are left out.
+	Rules             []*SearchRule `protobuf:"bytes,12,rep,name=rules,proto3" json:"rules,omitempty"`
+	Snapshots         bool          `protobuf:"varint,13,opt,name=snapshots,proto3" json:"snapshots,omitempty"` // directories in which servers show snapshots are searched as well
+	Show              SearchShow    `protobuf:"varint,14,opt,name=show,proto3,enum=nfsbox.fileapi.v1.SearchShow" json:"show,omitempty"`
+	Binary            SearchBinary  `protobuf:"varint,15,opt,name=binary,proto3,enum=nfsbox.fileapi.v1.SearchBinary" json:"binary,omitempty"`
+	MaxMatches        uint64        `protobuf:"varint,16,opt,name=max_matches,json=maxMatches,proto3" json:"max_matches,omitempty"`                          // end after so many selected lines, or files for SEARCH_SHOW_NAMES; 0: do not
+	MaxMatchesPerFile uint64        `protobuf:"varint,17,opt,name=max_matches_per_file,json=maxMatchesPerFile,proto3" json:"max_matches_per_file,omitempty"` // stop reading a file after so many; 0: do not
+	MaxLineBytes      uint32        `protobuf:"varint,18,opt,name=max_line_bytes,json=maxLineBytes,proto3" json:"max_line_bytes,omitempty"`                  // send no more of a line; 0: the server's choice
+	Before            uint32        `protobuf:"varint,19,opt,name=before,proto3" json:"before,omitempty"`                                                    // so many lines before a selected one
+	After             uint32        `protobuf:"varint,20,opt,name=after,proto3" json:"after,omitempty"`                                                      // and after it
+	MaxBytes          uint64        `protobuf:"varint,21,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`                                // end when so many bytes were read; 0, or more than the server's own bound: that
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *SearchRequest) Reset() {
+	*x = SearchRequest{}
+	mi := &file_fileapi_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchRequest) ProtoMessage() {}
+
+func (x *SearchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fileapi_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
+func (*SearchRequest) Descriptor() ([]byte, []int) {
+	return file_fileapi_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *SearchRequest) GetFile() isSearchRequest_File {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetPath() string {
+	if x != nil {
+		if x, ok := x.File.(*SearchRequest_Path); ok {
+			return x.Path
+		}
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetRawPath() []byte {
+	if x != nil {
+		if x, ok := x.File.(*SearchRequest_RawPath); ok {
+			return x.RawPath
+		}
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetPatterns() []string {
+	if x != nil {
+		return x.Patterns
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetRawPatterns() [][]byte {
+	if x != nil {
+		return x.RawPatterns
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetFixed() bool {
+	if x != nil {
+		return x.Fixed
+	}
+	return false
+}
+
+func (x *SearchRequest) GetIgnoreCase() bool {
+	if x != nil {
+		return x.IgnoreCase
+	}
+	return false
+}
+
+func (x *SearchRequest) GetWord() bool {
+	if x != nil {
+		return x.Word
+	}
+	return false
+}
+
+func (x *SearchRequest) GetWholeLine() bool {
+	if x != nil {
+		return x.WholeLine
+	}
+	return false
+}
+
+func (x *SearchRequest) GetInvert() bool {
+	if x != nil {
+		return x.Invert
+	}
+	return false
+}
+
+func (x *SearchRequest) GetRecursive() bool {
+	if x != nil {
+		return x.Recursive
+	}
+	return false
+}
+
+func (x *SearchRequest) GetRules() []*SearchRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetSnapshots() bool {
+	if x != nil {
+		return x.Snapshots
+	}
+	return false
+}
+
+func (x *SearchRequest) GetShow() SearchShow {
+	if x != nil {
+		return x.Show
+	}
+	return SearchShow_SEARCH_SHOW_UNSPECIFIED
+}
+
+func (x *SearchRequest) GetBinary() SearchBinary {
+	if x != nil {
+		return x.Binary
+	}
+	return SearchBinary_SEARCH_BINARY_UNSPECIFIED
+}
+
+func (x *SearchRequest) GetMaxMatches() uint64 {
+	if x != nil {
+		return x.MaxMatches
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetMaxMatchesPerFile() uint64 {
+	if x != nil {
+		return x.MaxMatchesPerFile
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetMaxLineBytes() uint32 {
+	if x != nil {
+		return x.MaxLineBytes
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetBefore() uint32 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetAfter() uint32 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetMaxBytes() uint64 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
+type isSearchRequest_File interface {
+	isSearchRequest_File()
+}
+
+type SearchRequest_Path struct {
+	Path string `protobuf:"bytes,1,opt,name=path,proto3,oneof"`
+}
+
+type SearchRequest_RawPath struct {
+	RawPath []byte `protobuf:"bytes,2,opt,name=raw_path,json=rawPath,proto3,oneof"`
+}
+
+func (*SearchRequest_Path) isSearchRequest_File() {}
+
+func (*SearchRequest_RawPath) isSearchRequest_File() {}
+
+// SearchRule includes or excludes the entries that a pattern of rsync matches:
+// "*.log", "cache/", "/etc/**". Paths begin at the directory that is searched.
+type SearchRule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Include       bool                   `protobuf:"varint,1,opt,name=include,proto3" json:"include,omitempty"`
+	Pattern       string                 `protobuf:"bytes,2,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	RawPattern    []byte                 `protobuf:"bytes,3,opt,name=raw_pattern,json=rawPattern,proto3" json:"raw_pattern,omitempty"` // instead, for what is not UTF-8
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchRule) Reset() {
+	*x = SearchRule{}
+	mi := &file_fileapi_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchRule) ProtoMessage() {}
+
+func (x *SearchRule) ProtoReflect() protoreflect.Message {
+	mi := &file_fileapi_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchRule.ProtoReflect.Descriptor instead.
+func (*SearchRule) Descriptor() ([]byte, []int) {
+	return file_fileapi_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *SearchRule) GetInclude() bool {
+	if x != nil {
+		return x.Include
+	}
+	return false
+}
+
+func (x *SearchRule) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *SearchRule) GetRawPattern() []byte {
+	if x != nil {
+		return x.RawPattern
+	}
+	return nil
+}
+
+type SearchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Part:
+	//
+	//	*SearchResponse_Lines
+	//	*SearchResponse_File
+	//	*SearchResponse_Failure
+	//	*SearchResponse_Progress
+	//	*SearchResponse_Trailer
+	Part          isSearchResponse_Part `protobuf_oneof:"part"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchResponse) Reset() {
+	*x = SearchResponse{}
+	mi := &file_fileapi_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchResponse) ProtoMessage() {}
+
+func (x *SearchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fileapi_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchResponse.ProtoReflect.Descriptor instead.
+func (*SearchResponse) Descriptor() ([]byte, []int) {
+	return file_fileapi_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SearchResponse) GetPart() isSearchResponse_Part {
+	if x != nil {
+		return x.Part
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetLines() *SearchLines {
+	if x != nil {
+		if x, ok := x.Part.(*SearchResponse_Lines); ok {
+			return x.Lines
+		}
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetFile() *SearchFile {
+	if x != nil {
+		if x, ok := x.Part.(*SearchResponse_File); ok {
+			return x.File
+		}
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetFailure() *SearchFailure {
+	if x != nil {
+		if x, ok := x.Part.(*SearchResponse_Failure); ok {
+			return x.Failure
+		}
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetProgress() *SearchCounts {
+	if x != nil {
+		if x, ok := x.Part.(*SearchResponse_Progress); ok {
+			return x.Progress
+		}
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetTrailer() *SearchTrailer {
+	if x != nil {
+		if x, ok := x.Part.(*SearchResponse_Trailer); ok {
+			return x.Trailer
+		}
+	}
+	return nil
+}
+
+type isSearchResponse_Part interface {
+	isSearchResponse_Part()
+}
+
+type SearchResponse_Lines struct {
+	Lines *SearchLines `protobuf:"bytes,1,opt,name=lines,proto3,oneof"` // selected lines of a file, in order, and those beside them; more may follow
+}
+
+type SearchResponse_File struct {
+	File *SearchFile `protobuf:"bytes,2,opt,name=file,proto3,oneof"` // a file with selected lines is done
+}
+
+type SearchResponse_Failure struct {
+	Failure *SearchFailure `protobuf:"bytes,3,opt,name=failure,proto3,oneof"` // what could not be searched, or not all of it
+}
+
+type SearchResponse_Progress struct {
+	Progress *SearchCounts `protobuf:"bytes,4,opt,name=progress,proto3,oneof"` // nothing else was sent for some time
+}
+
+type SearchResponse_Trailer struct {
+	Trailer *SearchTrailer `protobuf:"bytes,5,opt,name=trailer,proto3,oneof"` // last
+}
+
+func (*SearchResponse_Lines) isSearchResponse_Part() {}
+
+func (*SearchResponse_File) isSearchResponse_Part() {}
+
+func (*SearchResponse_Failure) isSearchResponse_Part() {}
+
+func (*SearchResponse_Progress) isSearchResponse_Part() {}
+
+func (*SearchResponse_Trailer) isSearchResponse_Part() {}
+
+type SearchLines struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`                      // empty if the path is not UTF-8
+	RawPath       []byte                 `protobuf:"bytes,2,opt,name=raw_path,json=rawPath,proto3" json:"raw_path,omitempty"` // the path if it is not UTF-8
+	Lines         []*SearchLine          `protobuf:"bytes,3,rep,name=lines,proto3" json:"lines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchLines) Reset() {
+	*x = SearchLines{}
+	mi := &file_fileapi_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchLines) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchLines) ProtoMessage() {}
+
+func (x *SearchLines) ProtoReflect() protoreflect.Message {
+	mi := &file_fileapi_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchLines.ProtoReflect.Descriptor instead.
+func (*SearchLines) Descriptor() ([]byte, []int) {
+	return file_fileapi_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SearchLines) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SearchLines) GetRawPath() []byte {
+	if x != nil {
+		return x.RawPath
+	}
+	return nil
+}
+
+func (x *SearchLines) GetLines() []*SearchLine {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+type SearchLine struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`                 // from 1
+	Offset        uint64                 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`                 // of its first byte in the file
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`                      // without the newline; empty if it is not UTF-8
+	RawText       []byte                 `protobuf:"bytes,4,opt,name=raw_text,json=rawText,proto3" json:"raw_text,omitempty"` // if it is not UTF-8
+	Size          uint64                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`                     // of the whole line, in bytes, if text is only its beginning
+	Context       bool                   `protobuf:"varint,6,opt,name=context,proto3" json:"context,omitempty"`               // it is not selected, but beside a line that is
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchLine) Reset() {
+	*x = SearchLine{}
+	mi := &file_fileapi_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchLine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchLine) ProtoMessage() {}
+
+func (x *SearchLine) ProtoReflect() protoreflect.Message {
+	mi := &file_fileapi_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchLine.ProtoReflect.Descriptor instead.
+func (*SearchLine) Descriptor() ([]byte, []int) {
+	return file_fileapi_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *SearchLine) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SearchLine) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *SearchLine) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *SearchLine) GetRawText() []byte {
+	if x != nil {
+		return x.RawText
+	}
+	return nil
+}
+
+func (x *SearchLine) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *SearchLine) GetContext() bool {
+	if x != nil {
+		return x.Context
+	}
+	return false
+}
+
+type SearchFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`                      // empty if the path is not UTF-8
+	RawPath       []byte                 `protobuf:"bytes,2,opt,name=raw_path,json=rawPath,proto3" json:"raw_path,omitempty"` // the path if it is not UTF-8
+	Matches       uint64                 `protobuf:"varint,3,opt,name=matches,proto3" json:"matches,omitempty"`               // selected lines; 1 if it was not read further
+	Binary        bool                   `protobuf:"varint,4,opt,name=binary,proto3" json:"binary,omitempty"`                 // it has a NUL: selected lines from then on were not sent
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchFile) Reset() {
+	*x = SearchFile{}
+	mi := &file_fileapi_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchFile) ProtoMessage() {}
+
+func (x *SearchFile) ProtoReflect() protoreflect.Message {
+	mi := &file_fileapi_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchFile.ProtoReflect.Descriptor instead.
+func (*SearchFile) Descriptor() ([]byte, []int) {
+	return file_fileapi_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SearchFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SearchFile) GetRawPath() []byte {
+	if x != nil {
+		return x.RawPath
+	}
+	return nil
+}
+
+func (x *SearchFile) GetMatches() uint64 {
+	if x != nil {
+		return x.Matches
+	}
+	return 0
+}
+
+func (x *SearchFile) GetBinary() bool {
+	if x != nil {
+		return x.Binary
+	}
+	return false
+}
+
+type SearchFailure struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`                      // empty if the path is not UTF-8
+	RawPath       []byte                 `protobuf:"bytes,2,opt,name=raw_path,json=rawPath,proto3" json:"raw_path,omitempty"` // the path if it is not UTF-8
+	Code          string                 `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`                      // as that of a call that fails: "permission_denied"
+	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	Detail        *ErrorDetail           `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"` // if a file system gave it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchFailure) Reset() {
+	*x = SearchFailure{}
+	mi := &file_fileapi_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchFailure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchFailure) ProtoMessage() {}
+
+func (x *SearchFailure) ProtoReflect() protoreflect.Message {
+	mi := &file_fileapi_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchFailure.ProtoReflect.Descriptor instead.
+func (*SearchFailure) Descriptor() ([]byte, []int) {
+	return file_fileapi_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *SearchFailure) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SearchFailure) GetRawPath() []byte {
+	if x != nil {
+		return x.RawPath
+	}
+	return nil
+}
+
+func (x *SearchFailure) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *SearchFailure) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *SearchFailure) GetDetail() *ErrorDetail {
+	if x != nil {
+		return x.Detail
+	}
+	return nil
+}
+
+type SearchCounts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Files         uint64                 `protobuf:"varint,1,opt,name=files,proto3" json:"files,omitempty"`                                   // that were read, all or in part
+	Bytes         uint64                 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`                                   // of them
+	MatchedFiles  uint64                 `protobuf:"varint,3,opt,name=matched_files,json=matchedFiles,proto3" json:"matched_files,omitempty"` // with selected lines
+	Matches       uint64                 `protobuf:"varint,4,opt,name=matches,proto3" json:"matches,omitempty"`                               // selected lines
+	Failures      uint64                 `protobuf:"varint,5,opt,name=failures,proto3" json:"failures,omitempty"`                             // that were sent
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchCounts) Reset() {
+	*x = SearchCounts{}
+	mi := &file_fileapi_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchCounts) ProtoMessage() {}
+
+func (x *SearchCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_fileapi_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchCounts.ProtoReflect.Descriptor instead.
+func (*SearchCounts) Descriptor() ([]byte, []int) {
+	return file_fileapi_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *SearchCounts) GetFiles() uint64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *SearchCounts) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *SearchCounts) GetMatchedFiles() uint64 {
+	if x != nil {
+		return x.MatchedFiles
+	}
+	return 0
+}
+
+func (x *SearchCounts) GetMatches() uint64 {
+	if x != nil {
+		return x.Matches
+	}
+	return 0
+}
+
+func (x *SearchCounts) GetFailures() uint64 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+type SearchTrailer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Counts        *SearchCounts          `protobuf:"bytes,1,opt,name=counts,proto3" json:"counts,omitempty"`
+	End           SearchEnd              `protobuf:"varint,2,opt,name=end,proto3,enum=nfsbox.fileapi.v1.SearchEnd" json:"end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchTrailer) Reset() {
+	*x = SearchTrailer{}
+	mi := &file_fileapi_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchTrailer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchTrailer) ProtoMessage() {}
+
+func (x *SearchTrailer) ProtoReflect() protoreflect.Message {
+	mi := &file_fileapi_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchTrailer.ProtoReflect.Descriptor instead.
+func (*SearchTrailer) Descriptor() ([]byte, []int) {
+	return file_fileapi_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SearchTrailer) GetCounts() *SearchCounts {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *SearchTrailer) GetEnd() SearchEnd {
+	if x != nil {
+		return x.End
+	}
+	return SearchEnd_SEARCH_END_UNSPECIFIED
+}
+
 type EchoRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
@@ -1992,7 +2986,7 @@ type EchoRequest struct {
 
 func (x *EchoRequest) Reset() {
 	*x = EchoRequest{}
-	mi := &file_fileapi_proto_msgTypes[23]
+	mi := &file_fileapi_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +2998,7 @@ func (x *EchoRequest) String() string {
 func (*EchoRequest) ProtoMessage() {}
 
 func (x *EchoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fileapi_proto_msgTypes[23]
+	mi := &file_fileapi_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +3011,7 @@ func (x *EchoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EchoRequest.ProtoReflect.Descriptor instead.
 func (*EchoRequest) Descriptor() ([]byte, []int) {
-	return file_fileapi_proto_rawDescGZIP(), []int{23}
+	return file_fileapi_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *EchoRequest) GetData() []byte {
@@ -2036,7 +3030,7 @@ type EchoResponse struct {
 
 func (x *EchoResponse) Reset() {
 	*x = EchoResponse{}
-	mi := &file_fileapi_proto_msgTypes[24]
+	mi := &file_fileapi_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +3042,7 @@ func (x *EchoResponse) String() string {
 func (*EchoResponse) ProtoMessage() {}
 
 func (x *EchoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fileapi_proto_msgTypes[24]
+	mi := &file_fileapi_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +3055,7 @@ func (x *EchoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EchoResponse.ProtoReflect.Descriptor instead.
 func (*EchoResponse) Descriptor() ([]byte, []int) {
-	return file_fileapi_proto_rawDescGZIP(), []int{24}
+	return file_fileapi_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *EchoResponse) GetData() []byte {
@@ -2083,7 +3077,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_fileapi_proto_msgTypes[25]
+	mi := &file_fileapi_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2095,7 +3089,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_fileapi_proto_msgTypes[25]
+	mi := &file_fileapi_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2108,7 +3102,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_fileapi_proto_rawDescGZIP(), []int{25}
+	return file_fileapi_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ErrorDetail) GetStatus() uint32 {
@@ -2264,7 +3258,79 @@ const file_fileapi_proto_rawDesc = "" +
 	"\x0eUploadResponse\x12/\n" +
 	"\x04info\x18\x01 \x01(\v2\x1b.nfsbox.fileapi.v1.FileInfoR\x04info\x12\x1a\n" +
 	"\bchecksum\x18\x02 \x01(\tR\bchecksum\x12\x18\n" +
-	"\aexisted\x18\x03 \x01(\bR\aexisted\"!\n" +
+	"\aexisted\x18\x03 \x01(\bR\aexisted\"\xab\x05\n" +
+	"\rSearchRequest\x12\x14\n" +
+	"\x04path\x18\x01 \x01(\tH\x00R\x04path\x12\x1b\n" +
+	"\braw_path\x18\x02 \x01(\fH\x00R\arawPath\x12\x1a\n" +
+	"\bpatterns\x18\x04 \x03(\tR\bpatterns\x12!\n" +
+	"\fraw_patterns\x18\x05 \x03(\fR\vrawPatterns\x12\x14\n" +
+	"\x05fixed\x18\x06 \x01(\bR\x05fixed\x12\x1f\n" +
+	"\vignore_case\x18\a \x01(\bR\n" +
+	"ignoreCase\x12\x12\n" +
+	"\x04word\x18\b \x01(\bR\x04word\x12\x1d\n" +
+	"\n" +
+	"whole_line\x18\t \x01(\bR\twholeLine\x12\x16\n" +
+	"\x06invert\x18\n" +
+	" \x01(\bR\x06invert\x12\x1c\n" +
+	"\trecursive\x18\v \x01(\bR\trecursive\x123\n" +
+	"\x05rules\x18\f \x03(\v2\x1d.nfsbox.fileapi.v1.SearchRuleR\x05rules\x12\x1c\n" +
+	"\tsnapshots\x18\r \x01(\bR\tsnapshots\x121\n" +
+	"\x04show\x18\x0e \x01(\x0e2\x1d.nfsbox.fileapi.v1.SearchShowR\x04show\x127\n" +
+	"\x06binary\x18\x0f \x01(\x0e2\x1f.nfsbox.fileapi.v1.SearchBinaryR\x06binary\x12\x1f\n" +
+	"\vmax_matches\x18\x10 \x01(\x04R\n" +
+	"maxMatches\x12/\n" +
+	"\x14max_matches_per_file\x18\x11 \x01(\x04R\x11maxMatchesPerFile\x12$\n" +
+	"\x0emax_line_bytes\x18\x12 \x01(\rR\fmaxLineBytes\x12\x16\n" +
+	"\x06before\x18\x13 \x01(\rR\x06before\x12\x14\n" +
+	"\x05after\x18\x14 \x01(\rR\x05after\x12\x1b\n" +
+	"\tmax_bytes\x18\x15 \x01(\x04R\bmaxBytesB\x06\n" +
+	"\x04file\"a\n" +
+	"\n" +
+	"SearchRule\x12\x18\n" +
+	"\ainclude\x18\x01 \x01(\bR\ainclude\x12\x18\n" +
+	"\apattern\x18\x02 \x01(\tR\apattern\x12\x1f\n" +
+	"\vraw_pattern\x18\x03 \x01(\fR\n" +
+	"rawPattern\"\xc0\x02\n" +
+	"\x0eSearchResponse\x126\n" +
+	"\x05lines\x18\x01 \x01(\v2\x1e.nfsbox.fileapi.v1.SearchLinesH\x00R\x05lines\x123\n" +
+	"\x04file\x18\x02 \x01(\v2\x1d.nfsbox.fileapi.v1.SearchFileH\x00R\x04file\x12<\n" +
+	"\afailure\x18\x03 \x01(\v2 .nfsbox.fileapi.v1.SearchFailureH\x00R\afailure\x12=\n" +
+	"\bprogress\x18\x04 \x01(\v2\x1f.nfsbox.fileapi.v1.SearchCountsH\x00R\bprogress\x12<\n" +
+	"\atrailer\x18\x05 \x01(\v2 .nfsbox.fileapi.v1.SearchTrailerH\x00R\atrailerB\x06\n" +
+	"\x04part\"q\n" +
+	"\vSearchLines\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x19\n" +
+	"\braw_path\x18\x02 \x01(\fR\arawPath\x123\n" +
+	"\x05lines\x18\x03 \x03(\v2\x1d.nfsbox.fileapi.v1.SearchLineR\x05lines\"\x99\x01\n" +
+	"\n" +
+	"SearchLine\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x19\n" +
+	"\braw_text\x18\x04 \x01(\fR\arawText\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x04R\x04size\x12\x18\n" +
+	"\acontext\x18\x06 \x01(\bR\acontext\"m\n" +
+	"\n" +
+	"SearchFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x19\n" +
+	"\braw_path\x18\x02 \x01(\fR\arawPath\x12\x18\n" +
+	"\amatches\x18\x03 \x01(\x04R\amatches\x12\x16\n" +
+	"\x06binary\x18\x04 \x01(\bR\x06binary\"\xa4\x01\n" +
+	"\rSearchFailure\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x19\n" +
+	"\braw_path\x18\x02 \x01(\fR\arawPath\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x126\n" +
+	"\x06detail\x18\x05 \x01(\v2\x1e.nfsbox.fileapi.v1.ErrorDetailR\x06detail\"\x95\x01\n" +
+	"\fSearchCounts\x12\x14\n" +
+	"\x05files\x18\x01 \x01(\x04R\x05files\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12#\n" +
+	"\rmatched_files\x18\x03 \x01(\x04R\fmatchedFiles\x12\x18\n" +
+	"\amatches\x18\x04 \x01(\x04R\amatches\x12\x1a\n" +
+	"\bfailures\x18\x05 \x01(\x04R\bfailures\"x\n" +
+	"\rSearchTrailer\x127\n" +
+	"\x06counts\x18\x01 \x01(\v2\x1f.nfsbox.fileapi.v1.SearchCountsR\x06counts\x12.\n" +
+	"\x03end\x18\x02 \x01(\x0e2\x1c.nfsbox.fileapi.v1.SearchEndR\x03end\"!\n" +
 	"\vEchoRequest\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\"\"\n" +
 	"\fEchoResponse\x12\x12\n" +
@@ -2281,7 +3347,22 @@ const file_fileapi_proto_rawDesc = "" +
 	"\x16FILE_TYPE_BLOCK_DEVICE\x10\x04\x12\x1e\n" +
 	"\x1aFILE_TYPE_CHARACTER_DEVICE\x10\x05\x12\x14\n" +
 	"\x10FILE_TYPE_SOCKET\x10\x06\x12\x12\n" +
-	"\x0eFILE_TYPE_FIFO\x10\a2\xb4\x06\n" +
+	"\x0eFILE_TYPE_FIFO\x10\a*X\n" +
+	"\n" +
+	"SearchShow\x12\x1b\n" +
+	"\x17SEARCH_SHOW_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12SEARCH_SHOW_COUNTS\x10\x01\x12\x15\n" +
+	"\x11SEARCH_SHOW_NAMES\x10\x02*]\n" +
+	"\fSearchBinary\x12\x1d\n" +
+	"\x19SEARCH_BINARY_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12SEARCH_BINARY_TEXT\x10\x01\x12\x16\n" +
+	"\x12SEARCH_BINARY_SKIP\x10\x02*\x86\x01\n" +
+	"\tSearchEnd\x12\x1a\n" +
+	"\x16SEARCH_END_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13SEARCH_END_COMPLETE\x10\x01\x12\x16\n" +
+	"\x12SEARCH_END_MATCHES\x10\x02\x12\x14\n" +
+	"\x10SEARCH_END_BYTES\x10\x03\x12\x16\n" +
+	"\x12SEARCH_END_ENTRIES\x10\x042\x85\a\n" +
 	"\vFileService\x12L\n" +
 	"\x04Stat\x12\x1e.nfsbox.fileapi.v1.StatRequest\x1a\x1f.nfsbox.fileapi.v1.StatResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\x05Exist\x12\x1f.nfsbox.fileapi.v1.ExistRequest\x1a .nfsbox.fileapi.v1.ExistResponse\"\x03\x90\x02\x01\x12L\n" +
@@ -2291,7 +3372,8 @@ const file_fileapi_proto_rawDesc = "" +
 	"\x03Get\x12\x1d.nfsbox.fileapi.v1.GetRequest\x1a\x1e.nfsbox.fileapi.v1.GetResponse\"\x03\x90\x02\x01\x12D\n" +
 	"\x03Put\x12\x1d.nfsbox.fileapi.v1.PutRequest\x1a\x1e.nfsbox.fileapi.v1.PutResponse\x12U\n" +
 	"\bDownload\x12\".nfsbox.fileapi.v1.DownloadRequest\x1a#.nfsbox.fileapi.v1.DownloadResponse0\x01\x12O\n" +
-	"\x06Upload\x12 .nfsbox.fileapi.v1.UploadRequest\x1a!.nfsbox.fileapi.v1.UploadResponse(\x01\x12L\n" +
+	"\x06Upload\x12 .nfsbox.fileapi.v1.UploadRequest\x1a!.nfsbox.fileapi.v1.UploadResponse(\x01\x12O\n" +
+	"\x06Search\x12 .nfsbox.fileapi.v1.SearchRequest\x1a!.nfsbox.fileapi.v1.SearchResponse0\x01\x12L\n" +
 	"\x04Echo\x12\x1e.nfsbox.fileapi.v1.EchoRequest\x1a\x1f.nfsbox.fileapi.v1.EchoResponse\"\x03\x90\x02\x01B(Z&github.com/nfsbox/nfsbox/proto/fileapib\x06proto3"
 
 var (
@@ -2306,79 +3388,105 @@ func file_fileapi_proto_rawDescGZIP() []byte {
 	return file_fileapi_proto_rawDescData
 }
 
-var file_fileapi_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fileapi_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_fileapi_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_fileapi_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_fileapi_proto_goTypes = []any{
 	(FileType)(0),                 // 0: nfsbox.fileapi.v1.FileType
-	(*FileInfo)(nil),              // 1: nfsbox.fileapi.v1.FileInfo
-	(*StatRequest)(nil),           // 2: nfsbox.fileapi.v1.StatRequest
-	(*StatResponse)(nil),          // 3: nfsbox.fileapi.v1.StatResponse
-	(*ExistRequest)(nil),          // 4: nfsbox.fileapi.v1.ExistRequest
-	(*ExistResponse)(nil),         // 5: nfsbox.fileapi.v1.ExistResponse
-	(*ListRequest)(nil),           // 6: nfsbox.fileapi.v1.ListRequest
-	(*ListResponse)(nil),          // 7: nfsbox.fileapi.v1.ListResponse
-	(*Entry)(nil),                 // 8: nfsbox.fileapi.v1.Entry
-	(*MakeDirectoryRequest)(nil),  // 9: nfsbox.fileapi.v1.MakeDirectoryRequest
-	(*MakeDirectoryResponse)(nil), // 10: nfsbox.fileapi.v1.MakeDirectoryResponse
-	(*DeleteRequest)(nil),         // 11: nfsbox.fileapi.v1.DeleteRequest
-	(*DeleteResponse)(nil),        // 12: nfsbox.fileapi.v1.DeleteResponse
-	(*GetRequest)(nil),            // 13: nfsbox.fileapi.v1.GetRequest
-	(*GetResponse)(nil),           // 14: nfsbox.fileapi.v1.GetResponse
-	(*PutRequest)(nil),            // 15: nfsbox.fileapi.v1.PutRequest
-	(*PutResponse)(nil),           // 16: nfsbox.fileapi.v1.PutResponse
-	(*DownloadRequest)(nil),       // 17: nfsbox.fileapi.v1.DownloadRequest
-	(*DownloadResponse)(nil),      // 18: nfsbox.fileapi.v1.DownloadResponse
-	(*DownloadTrailer)(nil),       // 19: nfsbox.fileapi.v1.DownloadTrailer
-	(*UploadRequest)(nil),         // 20: nfsbox.fileapi.v1.UploadRequest
-	(*UploadHeader)(nil),          // 21: nfsbox.fileapi.v1.UploadHeader
-	(*UploadTrailer)(nil),         // 22: nfsbox.fileapi.v1.UploadTrailer
-	(*UploadResponse)(nil),        // 23: nfsbox.fileapi.v1.UploadResponse
-	(*EchoRequest)(nil),           // 24: nfsbox.fileapi.v1.EchoRequest
-	(*EchoResponse)(nil),          // 25: nfsbox.fileapi.v1.EchoResponse
-	(*ErrorDetail)(nil),           // 26: nfsbox.fileapi.v1.ErrorDetail
-	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
+	(SearchShow)(0),               // 1: nfsbox.fileapi.v1.SearchShow
+	(SearchBinary)(0),             // 2: nfsbox.fileapi.v1.SearchBinary
+	(SearchEnd)(0),                // 3: nfsbox.fileapi.v1.SearchEnd
+	(*FileInfo)(nil),              // 4: nfsbox.fileapi.v1.FileInfo
+	(*StatRequest)(nil),           // 5: nfsbox.fileapi.v1.StatRequest
+	(*StatResponse)(nil),          // 6: nfsbox.fileapi.v1.StatResponse
+	(*ExistRequest)(nil),          // 7: nfsbox.fileapi.v1.ExistRequest
+	(*ExistResponse)(nil),         // 8: nfsbox.fileapi.v1.ExistResponse
+	(*ListRequest)(nil),           // 9: nfsbox.fileapi.v1.ListRequest
+	(*ListResponse)(nil),          // 10: nfsbox.fileapi.v1.ListResponse
+	(*Entry)(nil),                 // 11: nfsbox.fileapi.v1.Entry
+	(*MakeDirectoryRequest)(nil),  // 12: nfsbox.fileapi.v1.MakeDirectoryRequest
+	(*MakeDirectoryResponse)(nil), // 13: nfsbox.fileapi.v1.MakeDirectoryResponse
+	(*DeleteRequest)(nil),         // 14: nfsbox.fileapi.v1.DeleteRequest
+	(*DeleteResponse)(nil),        // 15: nfsbox.fileapi.v1.DeleteResponse
+	(*GetRequest)(nil),            // 16: nfsbox.fileapi.v1.GetRequest
+	(*GetResponse)(nil),           // 17: nfsbox.fileapi.v1.GetResponse
+	(*PutRequest)(nil),            // 18: nfsbox.fileapi.v1.PutRequest
+	(*PutResponse)(nil),           // 19: nfsbox.fileapi.v1.PutResponse
+	(*DownloadRequest)(nil),       // 20: nfsbox.fileapi.v1.DownloadRequest
+	(*DownloadResponse)(nil),      // 21: nfsbox.fileapi.v1.DownloadResponse
+	(*DownloadTrailer)(nil),       // 22: nfsbox.fileapi.v1.DownloadTrailer
+	(*UploadRequest)(nil),         // 23: nfsbox.fileapi.v1.UploadRequest
+	(*UploadHeader)(nil),          // 24: nfsbox.fileapi.v1.UploadHeader
+	(*UploadTrailer)(nil),         // 25: nfsbox.fileapi.v1.UploadTrailer
+	(*UploadResponse)(nil),        // 26: nfsbox.fileapi.v1.UploadResponse
+	(*SearchRequest)(nil),         // 27: nfsbox.fileapi.v1.SearchRequest
+	(*SearchRule)(nil),            // 28: nfsbox.fileapi.v1.SearchRule
+	(*SearchResponse)(nil),        // 29: nfsbox.fileapi.v1.SearchResponse
+	(*SearchLines)(nil),           // 30: nfsbox.fileapi.v1.SearchLines
+	(*SearchLine)(nil),            // 31: nfsbox.fileapi.v1.SearchLine
+	(*SearchFile)(nil),            // 32: nfsbox.fileapi.v1.SearchFile
+	(*SearchFailure)(nil),         // 33: nfsbox.fileapi.v1.SearchFailure
+	(*SearchCounts)(nil),          // 34: nfsbox.fileapi.v1.SearchCounts
+	(*SearchTrailer)(nil),         // 35: nfsbox.fileapi.v1.SearchTrailer
+	(*EchoRequest)(nil),           // 36: nfsbox.fileapi.v1.EchoRequest
+	(*EchoResponse)(nil),          // 37: nfsbox.fileapi.v1.EchoResponse
+	(*ErrorDetail)(nil),           // 38: nfsbox.fileapi.v1.ErrorDetail
+	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
 }
 var file_fileapi_proto_depIdxs = []int32{
 	0,  // 0: nfsbox.fileapi.v1.FileInfo.type:type_name -> nfsbox.fileapi.v1.FileType
-	27, // 1: nfsbox.fileapi.v1.FileInfo.atime:type_name -> google.protobuf.Timestamp
-	27, // 2: nfsbox.fileapi.v1.FileInfo.mtime:type_name -> google.protobuf.Timestamp
-	27, // 3: nfsbox.fileapi.v1.FileInfo.ctime:type_name -> google.protobuf.Timestamp
-	1,  // 4: nfsbox.fileapi.v1.StatResponse.info:type_name -> nfsbox.fileapi.v1.FileInfo
-	8,  // 5: nfsbox.fileapi.v1.ListResponse.entries:type_name -> nfsbox.fileapi.v1.Entry
-	1,  // 6: nfsbox.fileapi.v1.Entry.info:type_name -> nfsbox.fileapi.v1.FileInfo
-	1,  // 7: nfsbox.fileapi.v1.MakeDirectoryResponse.info:type_name -> nfsbox.fileapi.v1.FileInfo
-	1,  // 8: nfsbox.fileapi.v1.GetResponse.info:type_name -> nfsbox.fileapi.v1.FileInfo
-	1,  // 9: nfsbox.fileapi.v1.PutResponse.info:type_name -> nfsbox.fileapi.v1.FileInfo
-	1,  // 10: nfsbox.fileapi.v1.DownloadResponse.info:type_name -> nfsbox.fileapi.v1.FileInfo
-	19, // 11: nfsbox.fileapi.v1.DownloadResponse.trailer:type_name -> nfsbox.fileapi.v1.DownloadTrailer
-	21, // 12: nfsbox.fileapi.v1.UploadRequest.header:type_name -> nfsbox.fileapi.v1.UploadHeader
-	22, // 13: nfsbox.fileapi.v1.UploadRequest.trailer:type_name -> nfsbox.fileapi.v1.UploadTrailer
-	1,  // 14: nfsbox.fileapi.v1.UploadResponse.info:type_name -> nfsbox.fileapi.v1.FileInfo
-	2,  // 15: nfsbox.fileapi.v1.FileService.Stat:input_type -> nfsbox.fileapi.v1.StatRequest
-	4,  // 16: nfsbox.fileapi.v1.FileService.Exist:input_type -> nfsbox.fileapi.v1.ExistRequest
-	6,  // 17: nfsbox.fileapi.v1.FileService.List:input_type -> nfsbox.fileapi.v1.ListRequest
-	9,  // 18: nfsbox.fileapi.v1.FileService.MakeDirectory:input_type -> nfsbox.fileapi.v1.MakeDirectoryRequest
-	11, // 19: nfsbox.fileapi.v1.FileService.Delete:input_type -> nfsbox.fileapi.v1.DeleteRequest
-	13, // 20: nfsbox.fileapi.v1.FileService.Get:input_type -> nfsbox.fileapi.v1.GetRequest
-	15, // 21: nfsbox.fileapi.v1.FileService.Put:input_type -> nfsbox.fileapi.v1.PutRequest
-	17, // 22: nfsbox.fileapi.v1.FileService.Download:input_type -> nfsbox.fileapi.v1.DownloadRequest
-	20, // 23: nfsbox.fileapi.v1.FileService.Upload:input_type -> nfsbox.fileapi.v1.UploadRequest
-	24, // 24: nfsbox.fileapi.v1.FileService.Echo:input_type -> nfsbox.fileapi.v1.EchoRequest
-	3,  // 25: nfsbox.fileapi.v1.FileService.Stat:output_type -> nfsbox.fileapi.v1.StatResponse
-	5,  // 26: nfsbox.fileapi.v1.FileService.Exist:output_type -> nfsbox.fileapi.v1.ExistResponse
-	7,  // 27: nfsbox.fileapi.v1.FileService.List:output_type -> nfsbox.fileapi.v1.ListResponse
-	10, // 28: nfsbox.fileapi.v1.FileService.MakeDirectory:output_type -> nfsbox.fileapi.v1.MakeDirectoryResponse
-	12, // 29: nfsbox.fileapi.v1.FileService.Delete:output_type -> nfsbox.fileapi.v1.DeleteResponse
-	14, // 30: nfsbox.fileapi.v1.FileService.Get:output_type -> nfsbox.fileapi.v1.GetResponse
-	16, // 31: nfsbox.fileapi.v1.FileService.Put:output_type -> nfsbox.fileapi.v1.PutResponse
-	18, // 32: nfsbox.fileapi.v1.FileService.Download:output_type -> nfsbox.fileapi.v1.DownloadResponse
-	23, // 33: nfsbox.fileapi.v1.FileService.Upload:output_type -> nfsbox.fileapi.v1.UploadResponse
-	25, // 34: nfsbox.fileapi.v1.FileService.Echo:output_type -> nfsbox.fileapi.v1.EchoResponse
-	25, // [25:35] is the sub-list for method output_type
-	15, // [15:25] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	39, // 1: nfsbox.fileapi.v1.FileInfo.atime:type_name -> google.protobuf.Timestamp
+	39, // 2: nfsbox.fileapi.v1.FileInfo.mtime:type_name -> google.protobuf.Timestamp
+	39, // 3: nfsbox.fileapi.v1.FileInfo.ctime:type_name -> google.protobuf.Timestamp
+	4,  // 4: nfsbox.fileapi.v1.StatResponse.info:type_name -> nfsbox.fileapi.v1.FileInfo
+	11, // 5: nfsbox.fileapi.v1.ListResponse.entries:type_name -> nfsbox.fileapi.v1.Entry
+	4,  // 6: nfsbox.fileapi.v1.Entry.info:type_name -> nfsbox.fileapi.v1.FileInfo
+	4,  // 7: nfsbox.fileapi.v1.MakeDirectoryResponse.info:type_name -> nfsbox.fileapi.v1.FileInfo
+	4,  // 8: nfsbox.fileapi.v1.GetResponse.info:type_name -> nfsbox.fileapi.v1.FileInfo
+	4,  // 9: nfsbox.fileapi.v1.PutResponse.info:type_name -> nfsbox.fileapi.v1.FileInfo
+	4,  // 10: nfsbox.fileapi.v1.DownloadResponse.info:type_name -> nfsbox.fileapi.v1.FileInfo
+	22, // 11: nfsbox.fileapi.v1.DownloadResponse.trailer:type_name -> nfsbox.fileapi.v1.DownloadTrailer
+	24, // 12: nfsbox.fileapi.v1.UploadRequest.header:type_name -> nfsbox.fileapi.v1.UploadHeader
+	25, // 13: nfsbox.fileapi.v1.UploadRequest.trailer:type_name -> nfsbox.fileapi.v1.UploadTrailer
+	4,  // 14: nfsbox.fileapi.v1.UploadResponse.info:type_name -> nfsbox.fileapi.v1.FileInfo
+	28, // 15: nfsbox.fileapi.v1.SearchRequest.rules:type_name -> nfsbox.fileapi.v1.SearchRule
+	1,  // 16: nfsbox.fileapi.v1.SearchRequest.show:type_name -> nfsbox.fileapi.v1.SearchShow
+	2,  // 17: nfsbox.fileapi.v1.SearchRequest.binary:type_name -> nfsbox.fileapi.v1.SearchBinary
+	30, // 18: nfsbox.fileapi.v1.SearchResponse.lines:type_name -> nfsbox.fileapi.v1.SearchLines
+	32, // 19: nfsbox.fileapi.v1.SearchResponse.file:type_name -> nfsbox.fileapi.v1.SearchFile
+	33, // 20: nfsbox.fileapi.v1.SearchResponse.failure:type_name -> nfsbox.fileapi.v1.SearchFailure
+	34, // 21: nfsbox.fileapi.v1.SearchResponse.progress:type_name -> nfsbox.fileapi.v1.SearchCounts
+	35, // 22: nfsbox.fileapi.v1.SearchResponse.trailer:type_name -> nfsbox.fileapi.v1.SearchTrailer
+	31, // 23: nfsbox.fileapi.v1.SearchLines.lines:type_name -> nfsbox.fileapi.v1.SearchLine
+	38, // 24: nfsbox.fileapi.v1.SearchFailure.detail:type_name -> nfsbox.fileapi.v1.ErrorDetail
+	34, // 25: nfsbox.fileapi.v1.SearchTrailer.counts:type_name -> nfsbox.fileapi.v1.SearchCounts
+	3,  // 26: nfsbox.fileapi.v1.SearchTrailer.end:type_name -> nfsbox.fileapi.v1.SearchEnd
+	5,  // 27: nfsbox.fileapi.v1.FileService.Stat:input_type -> nfsbox.fileapi.v1.StatRequest
+	7,  // 28: nfsbox.fileapi.v1.FileService.Exist:input_type -> nfsbox.fileapi.v1.ExistRequest
+	9,  // 29: nfsbox.fileapi.v1.FileService.List:input_type -> nfsbox.fileapi.v1.ListRequest
+	12, // 30: nfsbox.fileapi.v1.FileService.MakeDirectory:input_type -> nfsbox.fileapi.v1.MakeDirectoryRequest
+	14, // 31: nfsbox.fileapi.v1.FileService.Delete:input_type -> nfsbox.fileapi.v1.DeleteRequest
+	16, // 32: nfsbox.fileapi.v1.FileService.Get:input_type -> nfsbox.fileapi.v1.GetRequest
+	18, // 33: nfsbox.fileapi.v1.FileService.Put:input_type -> nfsbox.fileapi.v1.PutRequest
+	20, // 34: nfsbox.fileapi.v1.FileService.Download:input_type -> nfsbox.fileapi.v1.DownloadRequest
+	23, // 35: nfsbox.fileapi.v1.FileService.Upload:input_type -> nfsbox.fileapi.v1.UploadRequest
+	27, // 36: nfsbox.fileapi.v1.FileService.Search:input_type -> nfsbox.fileapi.v1.SearchRequest
+	36, // 37: nfsbox.fileapi.v1.FileService.Echo:input_type -> nfsbox.fileapi.v1.EchoRequest
+	6,  // 38: nfsbox.fileapi.v1.FileService.Stat:output_type -> nfsbox.fileapi.v1.StatResponse
+	8,  // 39: nfsbox.fileapi.v1.FileService.Exist:output_type -> nfsbox.fileapi.v1.ExistResponse
+	10, // 40: nfsbox.fileapi.v1.FileService.List:output_type -> nfsbox.fileapi.v1.ListResponse
+	13, // 41: nfsbox.fileapi.v1.FileService.MakeDirectory:output_type -> nfsbox.fileapi.v1.MakeDirectoryResponse
+	15, // 42: nfsbox.fileapi.v1.FileService.Delete:output_type -> nfsbox.fileapi.v1.DeleteResponse
+	17, // 43: nfsbox.fileapi.v1.FileService.Get:output_type -> nfsbox.fileapi.v1.GetResponse
+	19, // 44: nfsbox.fileapi.v1.FileService.Put:output_type -> nfsbox.fileapi.v1.PutResponse
+	21, // 45: nfsbox.fileapi.v1.FileService.Download:output_type -> nfsbox.fileapi.v1.DownloadResponse
+	26, // 46: nfsbox.fileapi.v1.FileService.Upload:output_type -> nfsbox.fileapi.v1.UploadResponse
+	29, // 47: nfsbox.fileapi.v1.FileService.Search:output_type -> nfsbox.fileapi.v1.SearchResponse
+	37, // 48: nfsbox.fileapi.v1.FileService.Echo:output_type -> nfsbox.fileapi.v1.EchoResponse
+	38, // [38:49] is the sub-list for method output_type
+	27, // [27:38] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_fileapi_proto_init() }
@@ -2438,13 +3546,24 @@ func file_fileapi_proto_init() {
 		(*UploadHeader_RawPath)(nil),
 		(*UploadHeader_Content)(nil),
 	}
+	file_fileapi_proto_msgTypes[23].OneofWrappers = []any{
+		(*SearchRequest_Path)(nil),
+		(*SearchRequest_RawPath)(nil),
+	}
+	file_fileapi_proto_msgTypes[25].OneofWrappers = []any{
+		(*SearchResponse_Lines)(nil),
+		(*SearchResponse_File)(nil),
+		(*SearchResponse_Failure)(nil),
+		(*SearchResponse_Progress)(nil),
+		(*SearchResponse_Trailer)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fileapi_proto_rawDesc), len(file_fileapi_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   26,
+			NumEnums:      4,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,7 +36,7 @@ func (d *daemon) openAPI(ctx context.Context) (err error) {
 		return err
 	}
 	o := fileapi.Options{
-		Table: d.table, Callers: secrets.callers, Loopback: callerOf(a.Loopback), MayLoopback: d.mayLoopback(), Whose: d.client, Cleartext: a.Cleartext, Limits: limitsOf(d.c, fileLimit()),
+		Table: d.table, Callers: secrets.callers, Loopback: callerOf(a.Loopback), MayLoopback: d.mayLoopback(), Whose: d.client, Cleartext: a.Cleartext, NoSearch: !a.Search, Limits: limitsOf(d.c, fileLimit()),
 		Ledger: filepath.Join(d.own, uploadsName), Now: d.w.Now, Rand: d.w.Rand,
 		Report:  func(err error) { d.log.Warn("api", slog.Any("error", err)) },
 		Denied:  d.denied,
@@ -177,6 +177,7 @@ func limitsOf(c *config.Config, files uint64) fileapi.Limits {
 	return fileapi.Limits{
 		Calls: calls, CallsPerClient: min(a.MaxCallsPerCaller, calls), Memory: int64(a.MaxMemory), MemoryPerClient: int64(a.MaxMemoryPerCaller),
 		Conns: a.MaxConnections, FileSize: uint64(a.MaxFileSize), Idle: time.Duration(a.IdleTimeout), Total: time.Duration(a.CallTimeout),
+		Searches: a.MaxSearches, SearchesPerClient: a.MaxSearchesPerCaller, SearchBytes: uint64(a.MaxSearchBytes), SearchEntries: uint64(a.MaxSearchEntries),
 	}
 }
 

@@ -30,6 +30,7 @@ type admission struct {
 
 	mu      sync.Mutex
 	calls   int                // guarded by mu
+	search  int                // guarded by mu; calls that search
 	telling int                // guarded by mu; denied requests that Options.Observe is being told of
 	clients map[string]*client // guarded by mu; those with calls in progress
 	closed  bool               // guarded by mu; no more calls are admitted
@@ -40,6 +41,7 @@ type admission struct {
 // client is the share of one identity.
 type client struct {
 	calls  int // guarded by admission.mu
+	search int // guarded by admission.mu; calls that search
 	memory atomic.Int64
 }
 
@@ -167,6 +169,29 @@ func (a *admission) wait(ctx context.Context) error {
 	}
 }
 
+// beginSearch admits a call as a search, or returns an error. The caller must call endSearch in the end.
+func (c *call) beginSearch() error {
+	a := c.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch l := a.limits; {
+	case a.search >= l.Searches:
+		return exhausted("the server has as many searches in progress as it takes")
+	case !within(int64(c.client.search), int64(l.SearchesPerClient), int64(l.Searches-a.search)):
+		return exhausted("this client has as many searches in progress as it may")
+	}
+	a.search++
+	c.client.search++
+	return nil
+}
+
+func (c *call) endSearch() {
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	c.a.search--
+	c.client.search--
+}
+
 // hold takes n more bytes of memory.
 func (c *call) hold(n int) error {
 	c.held += int64(n)
@@ -203,11 +228,11 @@ func (c *call) letGo() {
 	c.held, c.taken = 0, 0
 }
 
-// inProgress is the calls and the memory of all clients.
-func (a *admission) inProgress() (calls int, memory int64) {
+// inProgress is the calls, those that search among them, and the memory of all clients.
+func (a *admission) inProgress() (calls, searches int, memory int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.calls, a.memory.Load()
+	return a.calls, a.search, a.memory.Load()
 }
 
 // Reason is why a request or connection is denied what it asks for.

@@ -48,13 +48,13 @@ func TestAdmission(t *testing.T) {
 		t.Error(err)
 	}
 	exhausted("more than is free", three.hold(portion))
-	if calls, memory := a.inProgress(); calls != 3 || memory != 4*portion { // the refused one's, until it leaves
+	if calls, _, memory := a.inProgress(); calls != 3 || memory != 4*portion { // the refused one's, until it leaves
 		t.Errorf("%d calls hold %d bytes", calls, memory)
 	}
 	for _, c := range []*call{one, two, three} {
 		c.leave()
 	}
-	if calls, memory := a.inProgress(); calls != 0 || memory != 0 || len(a.clients) != 0 {
+	if calls, _, memory := a.inProgress(); calls != 0 || memory != 0 || len(a.clients) != 0 {
 		t.Errorf("%d calls of %d clients hold %d bytes, and all have left", calls, len(a.clients), memory)
 	}
 	a.close()
@@ -105,7 +105,7 @@ func TestAdmissionManyGreedy(t *testing.T) {
 	for _, c := range append(all, honest) {
 		c.leave()
 	}
-	if calls, memory := a.inProgress(); calls != 0 || memory != 0 {
+	if calls, _, memory := a.inProgress(); calls != 0 || memory != 0 {
 		t.Errorf("%d calls hold %d bytes, and all have left", calls, memory)
 	}
 }

@@ -18,7 +18,7 @@ type Procedure uint8
 
 // procedures are the calls and methods, by their names.
 var procedures = [...]string{
-	"Stat", "Exist", "List", "MakeDirectory", "Delete", "Get", "Put", "Download", "Upload", "Echo",
+	"Stat", "Exist", "List", "MakeDirectory", "Delete", "Get", "Put", "Download", "Upload", "Search", "Echo",
 	"HTTP GET", "HTTP HEAD", "HTTP PUT", "HTTP DELETE", "HTTP OPTIONS", "unknown",
 }
 
@@ -59,6 +59,8 @@ type counts struct {
 	denied [len(reasons)]atomic.Uint64 // none of the reason 0
 	slow   atomic.Uint64
 	calls  [len(procedures)]counted
+
+	searched struct{ files, bytes, matches atomic.Uint64 } // by searches that have ended
 }
 
 type counted struct {
@@ -84,6 +86,10 @@ type Snapshot struct {
 	InProgress int
 	Memory     int64
 	Conns      int
+	// Searches are the calls in progress that search. SearchedFiles and SearchedBytes are what searches have read that
+	// have ended, and SearchMatches the lines that they have found.
+	Searches                                    int
+	SearchedFiles, SearchedBytes, SearchMatches uint64
 	// Left are the temporaries that could not be removed.
 	Left uint64
 }
@@ -104,8 +110,9 @@ func (s *Server) Snapshot() Snapshot {
 	r := Snapshot{
 		Calls: make(map[string]Call, len(procedures)), Denied: make(map[string]uint64, len(reasons)-1),
 		Slow: s.counts.slow.Load(), Conns: s.conns.Len(), Left: s.temps.left.Load(),
+		SearchedFiles: s.counts.searched.files.Load(), SearchedBytes: s.counts.searched.bytes.Load(), SearchMatches: s.counts.searched.matches.Load(),
 	}
-	r.InProgress, r.Memory = s.admit.inProgress()
+	r.InProgress, r.Searches, r.Memory = s.admit.inProgress()
 	for i, name := range reasons {
 		if i == 0 {
 			continue

@@ -42,6 +42,11 @@
 // certificate that the browser shows for it. What a file holds is not run: it comes with a
 // type that is not guessed at, and a policy without scripts.
 //
+// A search runs on its call's own goroutine: it has one file open, a page of entries of each
+// directory above it in memory, and neither a listing nor a read under way while it sends. It
+// yields the processor before each block, and looks whether its client is still there before
+// each line that its expression sees, and each name.
+//
 // # Locks
 //
 // A request for a path with conditions holds its name's lock (conditions.go) from looking at what has the
@@ -57,7 +62,8 @@
 // page.go (directories); conditions.go has their tags, and digest.go the checksums of what
 // is put. server.go has what comes before all, and served.go what comes
 // after: there each request's outcome is counted and observed. incoming.go and
-// outgoing.go move the bytes of a file, store.go and content.go store them, temporary.go
+// outgoing.go move the bytes of a file, search.go judges a search, searchwalk.go lists and searching.go reads
+// and sends for it, store.go and content.go store them, temporary.go
 // and ledger.go make that atomic. path.go finds the view for a path, auth.go the caller
 // of a request.
 package fileapi

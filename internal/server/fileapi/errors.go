@@ -93,6 +93,18 @@ func detailed(code connect.Code, err error, status vfs.Status, unknown bool) err
 	return e
 }
 
+// detailOf is the detail of an error of the protocol; nil: it has none.
+func detailOf(e *connect.Error) *pb.ErrorDetail {
+	for _, d := range e.Details() {
+		if m, err := d.Value(); err == nil {
+			if detail, ok := m.(*pb.ErrorDetail); ok {
+				return detail
+			}
+		}
+	}
+	return nil
+}
+
 // objectError is the error of an object store, or nil if err is none that clients
 // know.
 func objectError(err error) error {

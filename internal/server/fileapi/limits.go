@@ -45,6 +45,40 @@ const (
 	// deniedTime is how long the rest of a request that is not admitted is read, if
 	// Limits.Idle is longer: until its client has the answer. Then its connection is closed.
 	deniedTime = 3 * time.Second
+	// maxSearchPatterns bounds the patterns of a search, and searchProgram what they are compiled to, in instructions, of
+	// which a character is one and a set more. More are invalid_argument.
+	maxSearchPatterns = 1000
+	searchProgram     = 4000
+	// maxSearchRules bounds the rules of a search; more are invalid_argument. In memory one has searchRuleWord bytes for
+	// 64 characters or a part of them.
+	maxSearchRules = 100
+	searchRuleWord = 2 << 10
+	// searchLine is the longest line that is searched. A file with a longer one is reported as a failure, and its other
+	// lines are searched. It and searchProgram bound what a cancelled search still does: it looks at the end of a line.
+	searchLine = 256 << 10
+	// searchShown is how much is sent of a line if the request does not say, and maxSearchShown the most: to ask for more
+	// is invalid_argument.
+	searchShown    = 16 << 10
+	maxSearchShown = 128 << 10
+	// maxSearchContext bounds the lines before, and after, another. More are invalid_argument.
+	maxSearchContext = 100
+	// searchBatch is how many bytes of lines are sent in one message, and searchLineCost what a line counts beside its
+	// text. What has waited for searchDelay is sent with fewer.
+	searchBatch    = 32 << 10
+	searchLineCost = 64
+	searchDelay    = 100 * time.Millisecond
+	// searchSilence is how long a search sends nothing: then it sends a message of progress, which also finds out
+	// whether its client is still there.
+	searchSilence = 5 * time.Second
+	// searchMemory is what a search takes at most beside its listings and rules: twice the line in the lines' buffer,
+	// which doubles as it grows, a copy in lower case, one for the expressions, the expressions, and a message.
+	searchMemory = 4 << 20
+	// searchDepth bounds how deep a search goes, in directories. What lies deeper is reported as a failure.
+	searchDepth = 128
+	// searchPage is how many entries of a directory are in memory, for each of the directories above it as well, and
+	// searchEntry what one takes, without its name.
+	searchPage  = 256
+	searchEntry = 512
 	// maxTries bounds how many names are tried for a temporary. If all are taken, that
 	// is vfs.ErrExist.
 	maxTries = 8
@@ -68,6 +102,12 @@ type Limits struct {
 	Conns int
 	// FileSize bounds what one upload may carry; more is out_of_range. 1 TiB.
 	FileSize uint64
+	// Searches bounds the searches in progress, and SearchesPerClient those of one identity, which gets no more when it
+	// has as many as are free, either. One more is resource_exhausted at once. 4 and 2.
+	Searches, SearchesPerClient int
+	// SearchBytes bounds what one search reads of files, and SearchEntries the entries of directories that it lists.
+	// There it ends, and says so in its trailer. 1 TiB and 100 million.
+	SearchBytes, SearchEntries uint64
 	// Idle is how long a call waits for its client to send the next 4 KiB (progress),
 	// or to receive the next 64 KiB (piece). Then it is deadline_exceeded. 30 s; during a
 	// Shutdown no more than 3 s.
@@ -83,6 +123,10 @@ func (l *Limits) fill() {
 	orDefault(&l.MemoryPerClient, 256<<20)
 	orDefault(&l.Conns, 16384)
 	orDefault(&l.FileSize, 1<<40)
+	orDefault(&l.Searches, 4)
+	orDefault(&l.SearchesPerClient, 2)
+	orDefault(&l.SearchBytes, 1<<40)
+	orDefault(&l.SearchEntries, 100_000_000)
 	orDefault(&l.Idle, 30*time.Second)
 	orDefault(&l.Total, 24*time.Hour)
 }

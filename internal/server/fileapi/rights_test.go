@@ -2,11 +2,14 @@ package fileapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
 	"sync"
 	"testing"
+
+	"connectrpc.com/connect"
 
 	remote "github.com/nfsbox/nfsbox/fileapi"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
@@ -162,7 +165,29 @@ type remoteFile struct {
 
 func (r *remoteFile) ReadAt(ctx context.Context, _ []byte, off uint64, _ *vfs.Attr) (int, bool, error) {
 	data, _, err := r.c.Get(ctx, r.path, remote.Range{Off: off})
-	return len(data), true, err
+	return len(data), true, errors.Join(err, r.search(ctx, err))
+}
+
+// search is an error if a search of the file, or of the directory that it is in, has another verdict than a Get: it
+// finds nothing that cannot be read, and misses nothing that can.
+func (r *remoteFile) search(ctx context.Context, byGet error) error {
+	dir := r.path[:strings.LastIndexByte(r.path, '/')+1]
+	for what, q := range map[string]struct {
+		path  string
+		rules []remote.SearchRule
+	}{"the file": {path: r.path}, "its directory": {dir, []remote.SearchRule{{Include: true, Pattern: "/" + r.path[len(dir):]}}}} {
+		var failure *remote.Error
+		done, err := r.c.Search(ctx, q.path, remote.SearchOptions{Patterns: []string{""}, Recursive: true, Rules: q.rules}, func(f remote.Found) error {
+			if f.Err != nil && f.Path == r.path { // directories beside it may have failures of their own
+				failure = f.Err
+			}
+			return nil
+		})
+		if err != nil || (done.Files == 1) != (byGet == nil) || (failure == nil) != (byGet == nil) || failure != nil && connect.CodeOf(byGet) != failure.Code {
+			return fmt.Errorf("a search of %s: %+v, %v, %v; a Get: %v", what, done, failure, err, byGet)
+		}
+	}
+	return nil
 }
 
 func (r *remoteFile) WriteAt(ctx context.Context, p []byte, off uint64, _ vfs.Stability, _ *vfs.Written) (int, error) {

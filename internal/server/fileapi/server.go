@@ -50,7 +50,9 @@ type Options struct {
 	// Cleartext takes tokens without TLS from other hosts too. For a server behind
 	// a proxy on another host that ends TLS, on a network that nobody can listen to.
 	Cleartext bool
-	Limits    Limits
+	// NoSearch: searches are unimplemented.
+	NoSearch bool
+	Limits   Limits
 	// Ledger is the file that remembers where uploads are under way, so that what a
 	// crash leaves of them is swept at the next start; "": nothing is.
 	Ledger string

@@ -19,20 +19,27 @@ type API struct {
 
 	Store string `toml:"store" placeholder:"DIR" help:"Keep files by their content (sha256:...) there; an empty directory becomes a store. Without it there are paths alone."`
 
-	MaxCalls           int      `toml:"max-calls" default:"8192" help:"Calls under way, of which an upload keeps a file open: at most half of max-open-files. One more is refused."`
-	MaxCallsPerCaller  int      `toml:"max-calls-per-caller" default:"4096" help:"Of them, those of one caller, which gets no more when it has as many as are free, either."`
-	MaxMemory          Size     `toml:"max-memory" default:"512MiB" help:"Memory of messages of calls under way. A call that needs more is refused."`
-	MaxMemoryPerCaller Size     `toml:"max-memory-per-caller" default:"256MiB" help:"Of it, that of one caller, which gets no more when it has as much as is free, either."`
-	MaxConnections     int      `toml:"max-connections" default:"16384" help:"Connections at once. One more takes the place of one of the client that has most, or is closed."`
-	MaxFileSize        Size     `toml:"max-file-size" default:"1TiB" help:"How large a file may become by a call."`
-	IdleTimeout        Duration `toml:"idle-timeout" default:"30s" help:"How long a call waits for its client to send, or to take, a few KiB."`
-	CallTimeout        Duration `toml:"call-timeout" default:"1d" help:"How long a call may take in all."`
+	MaxCalls             int  `toml:"max-calls" default:"8192" help:"Calls under way, of which an upload keeps a file open: at most half of max-open-files. One more is refused."`
+	MaxCallsPerCaller    int  `toml:"max-calls-per-caller" default:"4096" help:"Of them, those of one caller, which gets no more when it has as many as are free, either."`
+	MaxMemory            Size `toml:"max-memory" default:"512MiB" help:"Memory of messages of calls under way. A call that needs more is refused."`
+	MaxMemoryPerCaller   Size `toml:"max-memory-per-caller" default:"256MiB" help:"Of it, that of one caller, which gets no more when it has as much as is free, either."`
+	MaxConnections       int  `toml:"max-connections" default:"16384" help:"Connections at once. One more takes the place of one of the client that has most, or is closed."`
+	MaxFileSize          Size `toml:"max-file-size" default:"1TiB" help:"How large a file may become by a call."`
+	Search               bool `toml:"search" default:"true" negatable:"" help:"Search files for those who can read them (Search), which costs processor time."`
+	MaxSearches          int  `toml:"max-searches" default:"4" help:"Searches under way. One more is refused."`
+	MaxSearchesPerCaller int  `toml:"max-searches-per-caller" default:"2" help:"Of them, those of one caller, which gets no more when it has as many as are free, either."`
+	MaxSearchBytes       Size `toml:"max-search-bytes" default:"1TiB" help:"How much one search reads. There it ends, and says so."`
+	MaxSearchEntries     int  `toml:"max-search-entries" default:"100000000" help:"How many names it lists. There it ends, and says so."`
+
+	IdleTimeout Duration `toml:"idle-timeout" default:"30s" help:"How long a call waits for its client to send, or to take, a few KiB."`
+	CallTimeout Duration `toml:"call-timeout" default:"1d" help:"How long a call may take in all."`
 }
 
 func defaultAPI() API {
 	return API{
 		MaxCalls: 8192, MaxCallsPerCaller: 4096, MaxMemory: 512 << 20, MaxMemoryPerCaller: 256 << 20,
 		MaxConnections: 16384, MaxFileSize: 1 << 40,
+		Search: true, MaxSearches: 4, MaxSearchesPerCaller: 2, MaxSearchBytes: 1 << 40, MaxSearchEntries: 100_000_000,
 		IdleTimeout: Duration(defaultAPIIdle), CallTimeout: Duration(defaultAPICall),
 	}
 }
@@ -65,6 +72,10 @@ func (a *API) check(p *problems) {
 	p.size("api.max-memory-per-caller", a.MaxMemoryPerCaller, minAPIMemory, max(a.MaxMemory, minAPIMemory))
 	p.within("api.max-connections", int64(a.MaxConnections), 1, maxNumber)
 	p.size("api.max-file-size", a.MaxFileSize, 1, maxSize)
+	p.within("api.max-searches", int64(a.MaxSearches), 1, maxNumber)
+	p.within("api.max-searches-per-caller", int64(a.MaxSearchesPerCaller), 1, int64(max(a.MaxSearches, 1)))
+	p.size("api.max-search-bytes", a.MaxSearchBytes, 1, maxSize)
+	p.within("api.max-search-entries", int64(a.MaxSearchEntries), 1, maxEntries)
 	p.positive("api.idle-timeout", a.IdleTimeout)
 	p.positive("api.call-timeout", a.CallTimeout)
 }

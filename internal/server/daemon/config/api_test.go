@@ -29,6 +29,10 @@ func TestLoadRefusesAPI(t *testing.T) {
 		{"more for one than for all", listen + who + "max-calls = 10\n", "api.max-calls-per-caller: 4096 is not within 1 and 10"},
 		{"no memory", listen + who + "max-memory = \"1MiB\"\n", ":4: api.max-memory: 1MiB is not within 8MiB and"},
 		{"no patience", listen + who + "idle-timeout = \"0s\"\n", ":4: api.idle-timeout: 0s is no time"},
+		{"no searches", listen + who + "max-searches = 0\n", ":4: api.max-searches: 0 is not within 1"},
+		{"more searches for one than for all", listen + who + "max-searches = 1\n", "api.max-searches-per-caller: 2 is not within 1 and 1"},
+		{"no bytes to search", listen + who + "max-search-bytes = \"0\"\n", ":4: api.max-search-bytes: 0 is not within"},
+		{"no names to search", listen + who + "max-search-entries = 0\n", ":4: api.max-search-entries: 0 is not within 1"},
 		{"no size", listen + who + "max-file-size = \"0\"\n", ":4: api.max-file-size: 0 is not within"},
 	} {
 		path := configFile(t, x.text+export)

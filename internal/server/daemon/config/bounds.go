@@ -41,6 +41,8 @@ const (
 	maxListen = 64
 	maxRules  = 4096
 
+	// maxEntries bounds a number of names. More is a typing error.
+	maxEntries = 1<<31 - 1
 	// maxNumber bounds numbers of connections, threads and files. More is a typing error.
 	maxNumber = 1 << 24
 

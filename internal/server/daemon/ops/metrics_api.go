@@ -31,6 +31,10 @@ func (w writer) api(s *fileapi.Snapshot) {
 	}
 	w.count("api_slow_clients_total", "Calls cut off because their clients sent or took too slowly.", s.Slow)
 	w.gauge("api_uploads_in_progress", "Files on their way in.", float64(s.Calls["Upload"].InProgress+s.Calls["Put"].InProgress+s.Calls["HTTP PUT"].InProgress))
+	w.gauge("api_searches_in_progress", "Searches of the file API under way.", float64(s.Searches))
+	w.count("api_searched_files_total", "Files that searches have read, which have ended.", s.SearchedFiles)
+	w.count("api_searched_bytes_total", "Bytes that they have read.", s.SearchedBytes)
+	w.count("api_search_matches_total", "Lines that they have found.", s.SearchMatches)
 	w.gauge("api_calls_in_progress", "Calls of the file API under way.", float64(s.InProgress))
 	w.gauge("api_message_bytes", "Memory that their messages take.", float64(s.Memory))
 	w.gauge("api_connections", "Connections to the file API.", float64(s.Conns))

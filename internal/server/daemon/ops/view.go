@@ -67,6 +67,7 @@ func (s *Scrape) viewAPI(out *view.Snapshot, a *config.API) {
 	out.Limits = append(out.Limits,
 		view.Limit{Name: "calls of the API", Used: uint64(s.API.InProgress), Max: uint64(a.MaxCalls)},
 		view.Limit{Name: "memory of the API's messages", Bytes: true, Used: uint64(max(s.API.Memory, 0)), Max: uint64(a.MaxMemory)},
+		view.Limit{Name: "searches of the API", Used: uint64(s.API.Searches), Max: uint64(a.MaxSearches)},
 		view.Limit{Name: "connections of the API", Used: uint64(max(s.API.Conns, 0)), Max: uint64(a.MaxConnections)},
 	)
 }
