@@ -58,6 +58,10 @@ func openJob(ctx context.Context, name jobName) (*namedJob, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--job %s: %w", name, noPlace(err))
 	}
+	if err := job.CheckRecord(dir.Root); err != nil { // before job.json says that the job runs
+		err = fmt.Errorf("--job %s: %s: %w: put it back, or begin anew behind nfsbox job forget %s", name, filepath.Join(dir.Name(), job.RecordFile), err, name)
+		return nil, errors.Join(refused(err), dir.Close())
+	}
 	if dir.Job.Target == "" && dir.Job.Source == "" && job.Recorded(dir.Root) {
 		// DEST, which the first run may have made, would be taken for one that receives the copy.
 		err := fmt.Errorf("--job %s: the record of what was copied is there, and %s, which says where to, is not: put it back, "+

@@ -248,7 +248,7 @@ func (r *record) loadHeader() error {
 	case n < headerSize && errors.Is(err, io.EOF):
 		// New, or killed before the header was complete.
 		if !bytes.HasPrefix(r.header(), head[:n]) {
-			return errors.New("it is not the record of a job")
+			return errNoRecord
 		}
 		if err := r.file.Truncate(0); err != nil {
 			return err
@@ -258,12 +258,12 @@ func (r *record) loadHeader() error {
 	case err != nil:
 		return err
 	case string(head[:len(recordMagic)]) != recordMagic:
-		return errors.New("it is not the record of a job")
+		return errNoRecord
 	}
 	r.version = binary.BigEndian.Uint32(head[len(recordMagic):])
 	switch {
 	case r.version == 0 || r.version > recordVersion:
-		return fmt.Errorf("it is of version %d, which this program does not know", r.version)
+		return unknownVersion(r.version)
 	case !bytes.Equal(head, r.header()):
 		return errors.New("it is of a job with another source, destination or options")
 	}
