@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -144,6 +145,46 @@ func TestSyncDeletesNothingOfALostSource(t *testing.T) {
 		t.Errorf("%d files are left", n)
 	}
 	b.must(0, "verify", "-q", s.url+"export", b.path("dest"))
+}
+
+// TestSyncOfUnmounted: what SOURCE was is not mounted any more, so that an empty directory has its name, here and
+// at a server that runs on. Nothing is deleted, with and without a job that knows SOURCE.
+func TestSyncOfUnmounted(t *testing.T) {
+	root(t, "to mount")
+	b := newBox(t)
+	at := b.path("srv", "data")
+	b.no(os.MkdirAll(at, 0o755))
+	s := b.serve(b.path("srv"), "--crossmnt")
+	if err := syscall.Mount("tmpfs", at, "tmpfs", 0, ""); err != nil {
+		t.Skipf("NOT TESTED: this machine mounts no tmpfs: %v", err)
+	}
+	unmount := sync.OnceValue(func() error { return syscall.Unmount(at, syscall.MNT_DETACH) })
+	defer unmount()
+	for i := range 30 {
+		b.write(filepath.Join(at, fmt.Sprint("d", i%3), fmt.Sprint("f", i)), "text")
+	}
+	var runs [][]string
+	for name, source := range map[string]string{"local": at, "nfs": s.url + "data"} {
+		for _, job := range []string{"", name + "-job"} {
+			args := []string{"sync", "--delete", "--json", "--no-progress"}
+			if job != "" {
+				args = append(args, "--job", job)
+			}
+			args = append(args, source, b.path("dest-"+name+job))
+			b.must(0, args...)
+			if n := b.files(args[len(args)-1]); n != 30 {
+				t.Fatalf("%q: %d files", args, n)
+			}
+			runs = append(runs, args)
+		}
+	}
+	b.no(unmount())
+	for _, args := range runs {
+		r := b.run(args...)
+		if r.status != 2 && r.status != 4 || b.files(args[len(args)-1]) != 30 {
+			t.Errorf("%q: status %d, and %d files are left\n%s%s", args, r.status, b.files(args[len(args)-1]), r.stdout, r.stderr)
+		}
+	}
 }
 
 // files is how many files are below a directory.
