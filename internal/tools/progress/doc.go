@@ -13,7 +13,7 @@
 // # Load
 //
 // Beside what is done a line has how many calls each server has under way, of how many that it may have, and how often
-// servers were too busy ([Tracker.SetLoads]). Where there is no room for all, that goes first.
+// servers were too busy ([Tracker.SetLoads]): "read 12/16 + write 8/9". Where there is no room for all, that goes early.
 //
 // # Names are hostile
 //

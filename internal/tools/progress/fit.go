@@ -27,20 +27,20 @@ func (l *line) parts(s *Snapshot) []part {
 	}
 	rate, each := l.speed.rates(s)
 	if l.items {
-		return append(append(itemParts(s, each), loadParts(s.Loads)...), part{text: clock(s.Elapsed), rank: 3})
+		return append(append(itemParts(s, each), loadParts(s.Loads)...), part{text: clock(s.Elapsed), rank: 2})
 	}
 	bytes, ofBytes := s.bytes()
 	parts = append(parts,
 		part{text: Count(s.Items()) + " of " + atLeast + Count(max(s.Counts[FoundItems], s.Items())) + " items", rank: items},
 		part{text: Size(bytes) + " of " + atLeast + Size(max(ofBytes, bytes)), rank: 5},
 		part{text: Size(rate) + "/s", rank: 7},
-		part{Count(each) + " items/s", 2, true},
+		part{Count(each) + " items/s", 1, true},
 	)
 	if left, ok := left(s, rate); ok {
 		parts = append(parts, part{"ETA " + clock(left), 6, true})
 	}
 	parts = append(append(parts, failedParts(s)...), loadParts(s.Loads)...)
-	return append(parts, part{text: clock(s.Elapsed), rank: 3})
+	return append(parts, part{text: clock(s.Elapsed), rank: 2})
 }
 
 // loadParts say how many calls each server has of those that it may have, of the class that has the most, and how often servers
@@ -58,10 +58,10 @@ func loadParts(all []Load) (parts []part) {
 		busy = append(busy, fmt.Sprintf("%s %d/%d", most.Class, most.InFlight, most.Limit))
 	}
 	if len(busy) > 0 {
-		parts = append(parts, part{"calls: " + strings.Join(busy, " + "), 1, true})
+		parts = append(parts, part{strings.Join(busy, " + "), 3, true})
 	}
 	if backOffs > 0 {
-		parts = append(parts, part{"too busy: " + Count(backOffs), 1, true})
+		parts = append(parts, part{"too busy: " + Count(backOffs), 3, true})
 	}
 	return parts
 }
