@@ -93,7 +93,7 @@ On a terminal help, messages and reports are broken at its width. Names, and com
 cp, sync and verify show their progress: on a terminal in one line that fits its width, else in a line every ten
 seconds. Totals have a ≥ before them until all directories are listed; then a percentage and an estimate of
 the time left are shown. Of each server the calls under way are shown, of how many it may have ("read 12/16",
-of the kind that has the most), and how often one was too busy. In the end they say what was copied, verified, skipped, not preserved or
+of the kind that has the most; "idle" if there are none), and how often one was too busy. In the end they say what was copied, verified, skipped, not preserved or
 different, and what has failed.
 
 A server that has not answered for 5 seconds is reported, with the time at which the wait for it ends, and

@@ -55,6 +55,10 @@ func loadParts(all []Load) (parts []part) {
 				most = &all[i]
 			}
 		}
+		if most.InFlight == 0 {
+			busy = append(busy, "idle")
+			continue
+		}
 		busy = append(busy, fmt.Sprintf("%s %d/%d", most.Class, most.InFlight, most.Limit))
 	}
 	if len(busy) > 0 {

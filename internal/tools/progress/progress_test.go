@@ -332,6 +332,7 @@ func TestLineLoads(t *testing.T) {
 				return []Load{
 					{Server: "a", Class: "metadata", InFlight: 3, Limit: 8, BackOffs: 2}, {Server: "a", Class: "read", InFlight: 12, Limit: 16},
 					{Server: "b", Class: "metadata", Limit: 4}, {Server: "b", Class: "write", InFlight: 8, Limit: 9, BackOffs: 1},
+					{Server: "c", Class: "metadata", Limit: 4}, {Server: "c", Class: "read", Limit: 4},
 				}
 			})
 			p.Add(FoundItems, 50)
@@ -342,7 +343,7 @@ func TestLineLoads(t *testing.T) {
 			if err := p.Finish(nil); err != nil {
 				t.Error(err)
 			}
-			const want = "read 12/16 + write 8/9, too busy: 3, 0:"
+			const want = "read 12/16 + write 8/9 + idle, too busy: 3, 0:"
 			if !strings.Contains(out.String()[:during], " items/s, "+want) || strings.Contains(out.String()[during:], "read") {
 				t.Errorf("no %q in %q", want, out.String())
 			}
