@@ -1,5 +1,5 @@
-// Package jobs copies, synchronises, verifies and counts trees from a Go program, as nfsbox cp, sync, verify and scan
-// do: between servers and directories of this host, in any combination, by the same code.
+// Package jobs copies, synchronises, verifies and counts trees from a Go program. It does so between servers and
+// directories of this host, in any combination, by the code of nfsbox cp, sync, verify and scan.
 //
 //	sum, err := jobs.Copy(ctx, "nfs://filer/export/home", "/backup/home", jobs.CopyOptions{})
 //
@@ -10,8 +10,8 @@
 // A place is an nfs:// URL, host:/export/path, or a path of this host. The source is what has that name: a symbolic
 // link is a link, unless a slash follows it. The destination becomes the copy. If it is a directory
 // and the source is one, what is in the source goes into it, and it keeps its own mode, owner and times.
-// That is simpler than cp(1), whose copy goes into a directory that is there, under its own name: a
-// program says what it means, and a second call means the same as the first.
+// That is simpler than cp(1), whose copy goes into a directory that is there, under its own name. So a
+// second call means the same as the first.
 //
 // # What a copy promises
 //
@@ -23,9 +23,9 @@
 // # Errors
 //
 // nil says that all is there. An error that Is [ErrIncomplete] says that items have failed, or are different
-// ([ErrDifferent]), and that all others were done: the summary says how many, events say which. Any
+// ([ErrDifferent]), and that all others were done. The summary says how many they are, events say which. Any
 // other error says that the job has ended early. It Is [ErrUnreachable], [ErrSilent], [ErrFull], [ErrGone] or
-// another one of this package where that is the reason, or the context's; what was copied until then is
+// another one of this package where that is the reason, or the context's. What was copied until then is
 // whole and stays. The summary counts in every case.
 //
 // # Going on
@@ -36,11 +36,10 @@
 //
 // # Progress
 //
-// A job sends to a channel ([Options.Events]) what has failed, what differs and what else there is to know, and, a
-// few times a second, its counters, and closes it when it ends. Counters are left out when the channel is
-// full; all else waits for the receiver. A program that does not want to know gives no channel, and there
-// is no goroutine, and no logging, that it does not see. To end a job, cancel its context: it removes
-// what is unfinished, and returns.
+// A job sends to a channel ([Options.Events]) what has failed, what differs and what else there is to know. A
+// few times a second it sends its counters. It closes the channel when it ends. Counters are left out when the channel is
+// full; all else waits for the receiver. A program that does not want to know gives no channel. Nothing is logged.
+// To end a job, cancel its context: it removes what is unfinished, and returns.
 //
 // # Load
 //

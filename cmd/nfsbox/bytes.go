@@ -9,7 +9,7 @@ import (
 )
 
 // byteMappers has kong take arguments as the bytes that they are. Its own mappers take a string
-// through encoding/json, which puts U+FFFD for bytes that are not UTF-8: the command would read
+// through encoding/json, which puts U+FFFD for bytes that are not UTF-8. The command would read
 // or overwrite another file than the one that was named.
 func byteMappers() []kong.Option {
 	return []kong.Option{

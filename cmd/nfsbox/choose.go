@@ -59,7 +59,7 @@ func ruleMapper() kong.Option {
 	}))
 }
 
-// ordered is a switch of which the last counts, of several that exclude each other: how many arguments followed, and one; 0 if
+// ordered is a switch: of several that exclude each other the last counts. It is how many arguments followed, plus one, or 0 if
 // it was not given. One with a value, as settings have it, is before all others.
 type ordered int
 

@@ -204,8 +204,8 @@ func gone(dest string, named *namedJob) error {
 const askAfter = time.Second
 
 // still returns an error if the name DEST leads elsewhere by now than where the copies went.
-// They were made by handles, which stay with a directory that somebody moves. A file that was
-// removed or replaced in its directory is no error: whoever waits for it may have taken it.
+// They were made by handles, which stay with a directory that is moved. A file that was
+// removed or replaced in its directory is no error: a program that waits for it may have taken it.
 func (r *cpRun) still() (err error) {
 	if !r.lasted {
 		return nil

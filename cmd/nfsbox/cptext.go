@@ -137,8 +137,8 @@ func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 // askRoom bounds the question how much room a full destination has. Without an answer nothing is said of it.
 const askRoom = 5 * time.Second
 
-// withRoom is err, and if it says that DEST is full, with how much that has free and what to do: the part
-// of a large file is removed again, and so there seems to be room.
+// withRoom is err. If that says that DEST is full, how much DEST has free is added, and what to do. The part
+// of a large file is removed again, so that there seems to be room.
 func (r *cpRun) withRoom(err error) error {
 	if !errors.Is(err, job.ErrFull) {
 		return err

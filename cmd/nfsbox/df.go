@@ -112,8 +112,8 @@ func (c *dfCmd) exports(e *env, out *output, at func(path string) string, above 
 	return worst
 }
 
-// exported are the paths of a server's exports if arg is its root, and how they are spelled; none if it does not
-// say: then opening the root tells why.
+// exported are the paths of a server's exports if arg is its root, and how they are spelled. There are none if the server
+// does not say: then opening the root tells why.
 func exported(e *env, arg string, po place.Options) (at func(path string) string, paths []string) {
 	u, err := nfsbox.ParseURL(arg)
 	if !place.IsURL(arg) || err != nil || u.Path != "/" || u.Export != "" {

@@ -89,8 +89,8 @@ func (f *failedFile) close() error {
 	return nil
 }
 
-// repairable are the kinds of differences that a copy of the item itself mends. Others, such as the time of a directory, would have a list
-// take all that is below, though nothing of that may differ; and what is extra the source does not have.
+// repairable are the kinds of differences that a copy of the item itself mends. For others, such as the time
+// of a directory, a list would take all that is below, though nothing of that may differ. What is extra the source does not have.
 var repairable = []string{job.DiffMissing, job.DiffType, job.DiffSize, job.DiffContent, job.DiffTarget, job.DiffDevice}
 
 // failedEvents is the renderer that takes the errors of a job, and what verify has found to be copied again.

@@ -341,8 +341,8 @@ func (v *findVisitor) Leave(_ context.Context, d *walk.Dir, incomplete error) er
 	return v.try(d, nil, name, d.Depth(), d.Handle, &d.Attr, incomplete == nil && in.entries.Load() == 0)
 }
 
-// try prints an object if all tests hold: what is called below in d, or d itself if that is
-// empty, or the place if d is nil.
+// try prints an object if all tests hold. It is what is called below in d; d itself if that is
+// empty; or the place if d is nil.
 func (v *findVisitor) try(d *walk.Dir, below, name []byte, depth int, h vfs.Handle, a *vfs.Attr, empty bool) error {
 	if depth < v.cmd.MinDepth {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/near"
 )
 
-// meant is an error of the command line in which what was meant replaces what kong proposes, to which
+// meant is an error of the command line in which what was meant replaces what kong proposes. To kong,
 // all flags of one letter are near each other, and so are short names of commands.
 func meant(node *kong.Node, args []string, err error) error {
 	text, _, _ := strings.Cut(err.Error(), ", did you mean")

@@ -93,8 +93,8 @@ func isListed(ctx context.Context, f vfs.FS, dir vfs.Handle, name string) (bool,
 	return false, nil
 }
 
-// dirBehind is an error unless a slash behind a name, if there is one, tells the truth: the name is that of a
-// directory, and of no link, as rename(2) and symlink(2) have it.
+// dirBehind is an error if a slash stands behind a name that is not that of a directory. A link is none, as
+// rename(2) and symlink(2) have it.
 func dirBehind(ctx context.Context, p *place.Place, dir vfs.Handle, name string) error {
 	if !place.MeansDir(p.Text) {
 		return nil

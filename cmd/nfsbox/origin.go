@@ -8,7 +8,7 @@ import (
 )
 
 // A record knows which directory SOURCE was. If another one has its name when the copy goes on, a
-// file system may not be mounted: what is there, perhaps nothing, is not what was to be copied.
+// file system may not be mounted. What is there, perhaps nothing, is not what was to be copied then.
 
 // originOf is the origin of a directory.
 func originOf(a *vfs.Attr) (o jobs.Origin) {

@@ -34,7 +34,7 @@ type output struct {
 	scratch []byte // a line of JSON
 	entries uint64
 	errors  uint64
-	also    func(*progress.Event) // told of each argument that has failed; nil: nobody
+	also    func(*progress.Event) // called with each argument that has failed; nil: nothing is
 	advised map[string]bool       // codes of errors that advice has been given on
 }
 

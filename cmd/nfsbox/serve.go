@@ -249,8 +249,8 @@ func (c *serveCmd) Run(e *env, k *kong.Context) error {
 	return nil
 }
 
-// allowEnv is the environment variable that stands for --allow where DIR is served and neither
-// --allow nor a configuration is given: an image of a container sets it empty.
+// allowEnv is the environment variable that stands for --allow where DIR is served, and neither
+// --allow nor a configuration is given. An image of a container sets it empty.
 const allowEnv = "NFSBOX_ALLOW"
 
 // errNobodyNamed says that the variable is there, and names nobody.

@@ -135,7 +135,7 @@ func (e *env) nearAlias(name string) string {
 	return set.NearAlias(name)
 }
 
-// aliasFor is what to do about err where the host that nobody knows was to be an alias; else advice.
+// aliasFor is what to do about err where an unknown host was to be an alias; else advice.
 func (e *env) aliasFor(err error, advice string) string {
 	dns, ok := errors.AsType[*net.DNSError](err)
 	if !ok || !dns.IsNotFound {

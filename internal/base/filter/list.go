@@ -131,8 +131,8 @@ func (l *List) all() part {
 	return p
 }
 
-// find says what the list has of a name in a directory: below is the part of what lies below it. at is the path, and
-// -1 if it is not in the list. named says that the list has the name itself, or paths below it.
+// find says what the list has of a name in a directory: below is the part of what lies below it. at is the index of the
+// path, or -1 if the list does not have it. named says that the list has the name itself, or paths below it.
 func (l *List) find(in part, name []byte) (below part, at int, named bool) {
 	at = -1
 	rest := func(i int) []byte { return l.text(l.paths[i])[in.offset:] }

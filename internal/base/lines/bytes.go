@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Go's expressions know characters, in UTF-8. Here each byte is one: those of ASCII are themselves, and
-// the others are private characters (Unicode's private use area), which have no case and are no letters.
+// Go's expressions know characters, in UTF-8. Here each byte is one. Those of ASCII are themselves. The others
+// become characters of Unicode's private use area, which have no case and are no letters.
 
 const wideBase = 0xE000 // the character of byte b is wideBase+b
 

@@ -7,8 +7,8 @@ const (
 	// directories together. At the bound, directories are joined in smaller ranges.
 	heldBytes = 64 << 20
 	// minHeld is what each directory may hold in any case, about 50 entries. Package walk
-	// bounds how many are joined at once: those that are being listed, and those whose listing
-	// is suspended, of which there is one a level in the worst case.
+	// bounds how many are joined at once. They are those that are being listed, and those whose
+	// listing is suspended: one a level in the worst case.
 	minHeld = 8 << 10
 )
 

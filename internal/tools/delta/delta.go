@@ -9,8 +9,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Visitor is called with what a join finds, as a walk.Visitor is: calls for one directory are made
-// one after the other (but for faults of directories below), and those for several directories are
+// Visitor is called with what a join finds. As of a walk.Visitor, calls for one directory are made
+// one after the other, but for faults of directories below. Calls for several directories are
 // concurrent. An error that a method returns ends the walk.
 //
 // An entry of the right side is the visitor's to keep. It has what the listing gave: it may lack

@@ -1,5 +1,5 @@
-// Package jobs keeps jobs that have names: each has a directory, with the record of what is done
-// (package job), and job.json, which says what the job is and how its last run ended.
+// Package jobs keeps jobs that have names. Each has a directory with the record of what is done (package
+// job), and with job.json, which says what the job is and how its last run ended.
 //
 // # The directory
 //
@@ -15,17 +15,17 @@
 // every [SaveEvery], with what was counted by then. While a run is under way, and after it
 // was killed, its state is [Running]: then only the lock tells which of the two.
 //
-// A directory that is another user's, or to which others may write, is refused, and so are such files in it:
-// what they say may be that user's command. The directories above it may be root's, too.
+// A directory that is another user's, or to which others may write, is refused, and so are such files in it.
+// What they say may be that user's command. The directories above it may be root's, too.
 //
-// What job.json says is taken for hostile. One of up to maxFile bytes that has all its fields, no other, and
-// values that make sense is read; any other is an error, and nothing is changed. A later program
+// What job.json says is taken for hostile. It is read if it has up to maxFile bytes, all its fields and no other, and
+// values that make sense. Any other is an error, and nothing is changed. A later program
 // that adds a field takes another version, since an earlier one would drop it.
 //
 // # Orders
 //
-// A run is told what to do by an [Order], control.json, in its record's directory: so this needs no socket,
-// no process number that another may have got, and works from another container that has the directory. An
+// A run is told what to do by an [Order], control.json, in its record's directory. That needs no socket, and no
+// process number, which another process may have got. It works from another container that has the directory. An
 // order gets its name by a link, which replaces none, and is removed by the run that has taken it.
 //
 // # Earlier programs

@@ -128,8 +128,8 @@ type orders struct {
 	told fs.FileInfo // what has been told to be wrong, and cannot be removed; nil: nothing
 }
 
-// Withdraw removes an order that was given to an earlier run. Whoever has locked the record in dir calls it
-// before anything else: what comes from then on is for this run, which is shown as running.
+// Withdraw removes an order that was given to an earlier run. A run calls it first when it has locked the record in dir:
+// what comes from then on is for this run, which is shown as running.
 func Withdraw(dir *os.Root) {
 	_ = dir.Remove(orderFile) // what stays is looked at, and told
 }

@@ -56,8 +56,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Store is the directory with all records of a user: those of jobs, which have names, and those of
-// copies without, which are there while there is something to go on from. It is taken for hostile.
+// Store is the directory with all records of a user. Those of jobs have names. Those of copies without
+// are there while there is something to go on from. It is taken for hostile.
 type Store string
 
 // Path is the directory of the job of this name.
@@ -73,7 +73,7 @@ type Record struct {
 	// job.json says. Where there are no locks it is what that says.
 	State  State
 	Killed bool      // it has not said how it ended
-	By     string    // who has it, if it is Running, as far as that is known
+	By     string    // the process that has it, if it is Running, as far as that is known
 	At     time.Time // when it was last known to be at work
 	Job    Job       // what is not known is zero
 	Files  uint64    // that are recorded as copied
@@ -81,8 +81,8 @@ type Record struct {
 	id string // the name of its directory
 }
 
-// List calls each with every record, in no order, and with an error for each that cannot be read, whose
-// Record has the name alone, which may hold anything. The error that it returns is of the whole.
+// List calls each with every record, in no order. For one that cannot be read it gets an error, and a Record with the
+// name alone, which may hold any bytes. The error that List returns is of the whole.
 func (s Store) List(each func(Record, error)) (whole error) {
 	for _, kind := range [...]string{namedDir, unnamedDir} {
 		all, list, err := s.all(kind)

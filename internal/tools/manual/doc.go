@@ -4,8 +4,9 @@
 // [Of] takes what is needed from the parser's model; everything else is a pure function of
 // that [Command]. [Pages] are pages in roff, one for each command, in the macros of man(7),
 // which groff and mandoc both read. They bear no date, so that equal definitions make equal
-// pages. [Bash], [Zsh] and [Fish] are scripts that do not call the program at completion
-// time: they contain its commands, its flags and the listable values of those.
+// pages. [Bash], [Zsh], [Fish] and [PowerShell] are scripts. They contain the program's commands, its flags and those of
+// their values that can be listed. For places and names of jobs alone they call the program. [FoldHelp] fits help to a
+// terminal.
 //
 // Help texts are the program's own and trusted. They are quoted only because of their
 // punctuation.

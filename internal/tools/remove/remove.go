@@ -27,7 +27,7 @@ const (
 )
 
 var (
-	// ErrFilled says that somebody puts things into a directory as fast as they are removed.
+	// ErrFilled says that others put things into a directory as fast as they are removed.
 	ErrFilled = errors.New("others put something into it while it was removed")
 	// ErrOtherFS says that a directory is of another file system than Target.Within.
 	ErrOtherFS = errors.New("another file system is mounted there")

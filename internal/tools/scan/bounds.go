@@ -8,7 +8,7 @@ const (
 	MaxTop = 1000
 
 	// maxKeys bounds the owners, groups and extensions that are told apart, of each part of the counts. At the bound
-	// the rarer half goes into "others": what is left, or comes again, may then have more than is shown, and its
+	// the rarer half goes into "others". What is left, or comes again, may then have more than is shown. Its
 	// table says how much at most.
 	maxKeys = 2048
 

@@ -30,8 +30,8 @@ const (
 )
 
 // RE2 tells whether lines match by RE2, one compiled expression for all workers. It does so as long as RE2
-// can, and gains something: it keeps the states that it has met, within a budget of memory, throws all of them away when
-// that is full, and does not say so. Its time shows it. From then on Go's expressions are used, which
+// can, and gains something. RE2 keeps the states that it has met, within a budget of memory. When that is full it throws
+// all of them away, and does not say so. Its time shows it. From then on Go's expressions are used, which
 // have no such states.
 type RE2 struct {
 	set *experimental.Set // nil: it could not be compiled

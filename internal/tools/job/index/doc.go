@@ -27,15 +27,18 @@
 //
 // # Bounds
 //
-// With n keys a look-up reads a block of each segment, of which there are about log2(n/maxTail)
-// at most: each has at least as many keys as all that follow it. A log of more than
+// With n keys there are about log2(n/maxTail) segments at most: each has at least as many keys as all that
+// follow it. A look-up reads a block of each. A log of more than
 // maxSparse*blockKeys entries (178 million) takes one more block for each doubling.
 //
-// Memory: 24 bytes for each of maxChunk entries while a long log is read for the first time,
-// mergeBuffer for each of maxMerged segments that are merged, 16 bytes for each sparse key, and
-// a cache of cacheBlocks blocks. Disk: 24 bytes a key, and as much again during a merge. A key is
-// written once, and again when its segment is merged: log2(n/maxTail) times at most. Time: opening
-// reads what follows the last segment; of a log of 100 million entries of 80 bytes all that takes
+// Memory: 24 bytes for each of maxChunk entries while a long log is read for the first time, and
+// mergeBuffer for each of maxMerged segments that are merged. Besides, 16 bytes for each sparse key, and
+// a cache of cacheBlocks blocks.
+//
+// Disk: 24 bytes a key, and as much again during a merge. A key is
+// written once, and again when its segment is merged: log2(n/maxTail) times at most.
+//
+// Time: opening reads what follows the last segment. The first time, a log of 100 million entries of 80 bytes takes
 // about a minute (two cores, SSD), and after that milliseconds.
 //
 // If there is no space for a segment, or it cannot be written for another reason, the index has
