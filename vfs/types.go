@@ -247,6 +247,32 @@ type CreateHow struct {
 	Rdev   uint64   // TypeBlock, TypeChar: as in Attr
 }
 
+// Check returns nil if an FS can be asked for it. A type that Create does not make is [ErrBadType], a target that is too long
+// [ErrNameTooLong]. A mode that is not for the type, or a link without a target, is [ErrInval].
+func (how *CreateHow) Check() error {
+	switch how.Type {
+	case TypeReg:
+		if how.Mode > CreateExclusive {
+			return ErrInval
+		}
+		return nil
+	case TypeSymlink:
+		switch {
+		case len(how.Target) > MaxPath:
+			return ErrNameTooLong
+		case how.Target == "":
+			return ErrInval
+		}
+	case TypeDir, TypeBlock, TypeChar, TypeSocket, TypeFIFO:
+	default:
+		return ErrBadType
+	}
+	if how.Mode != CreateGuarded {
+		return ErrInval
+	}
+	return nil
+}
+
 // Share is a set of accesses that an open uses, or denies to others.
 type Share uint8
 

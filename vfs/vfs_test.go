@@ -202,3 +202,25 @@ func TestImpossibleCounts(t *testing.T) {
 		t.Errorf("WriteFull: %d, %v", n, err)
 	}
 }
+
+// TestCreateHow: what no FS makes, or not in this way, is refused before any is asked.
+func TestCreateHow(t *testing.T) {
+	for _, c := range []struct {
+		how  CreateHow
+		want error
+	}{
+		{CreateHow{Type: TypeReg, Mode: CreateExclusive}, nil},
+		{CreateHow{Type: TypeReg, Mode: CreateExclusive + 1}, ErrInval},
+		{CreateHow{Type: TypeDir, Mode: CreateGuarded}, nil},
+		{CreateHow{Type: TypeDir, Mode: CreateExclusive}, ErrInval},
+		{CreateHow{Type: TypeFIFO, Mode: CreateUnchecked}, ErrInval},
+		{CreateHow{Type: TypeSymlink, Mode: CreateGuarded, Target: "x"}, nil},
+		{CreateHow{Type: TypeSymlink, Mode: CreateGuarded}, ErrInval},
+		{CreateHow{Type: TypeSymlink, Mode: CreateGuarded, Target: strings.Repeat("x", MaxPath+1)}, ErrNameTooLong},
+		{CreateHow{Mode: CreateGuarded}, ErrBadType},
+	} {
+		if err := c.how.Check(); err != c.want {
+			t.Errorf("%+v: %v, want %v", c.how, err, c.want)
+		}
+	}
+}

@@ -39,7 +39,7 @@ func (f *FS) create(d *inode, name string, how *vfs.CreateHow) (n *inode, made b
 	if err := vfs.CheckName(name); err != nil {
 		return nil, false, err
 	}
-	if err := checkHow(how); err != nil {
+	if err := how.Check(); err != nil {
 		return nil, false, err
 	}
 	if err := f.may(d, mayExec); err != nil {
@@ -62,31 +62,6 @@ func (f *FS) create(d *inode, name string, how *vfs.CreateHow) (n *inode, made b
 	d.dir.add(name, n)
 	f.modified(d, f.now())
 	return n, true, nil
-}
-
-// checkHow returns an error unless how makes sense for its type.
-func checkHow(how *vfs.CreateHow) error {
-	switch how.Type {
-	case vfs.TypeReg:
-		if how.Mode > vfs.CreateExclusive {
-			return vfs.ErrInval
-		}
-		return nil
-	case vfs.TypeSymlink:
-		if how.Target == "" {
-			return vfs.ErrInval
-		}
-		if len(how.Target) > vfs.MaxPath {
-			return vfs.ErrNameTooLong
-		}
-	case vfs.TypeDir, vfs.TypeBlock, vfs.TypeChar, vfs.TypeSocket, vfs.TypeFIFO:
-	default:
-		return vfs.ErrBadType
-	}
-	if how.Mode != vfs.CreateGuarded {
-		return vfs.ErrInval
-	}
-	return nil
 }
 
 // taken decides what how means for an existing object of the name. repeated is true if an

@@ -91,27 +91,7 @@ func checkCreate(name string, how *vfs.CreateHow) error {
 	if err := vfs.CheckName(name); err != nil {
 		return err
 	}
-	switch how.Type {
-	case vfs.TypeReg:
-		if how.Mode > vfs.CreateExclusive {
-			return vfs.ErrInval
-		}
-		return nil
-	case vfs.TypeSymlink:
-		switch {
-		case len(how.Target) > vfs.MaxPath:
-			return vfs.ErrNameTooLong
-		case how.Target == "":
-			return vfs.ErrInval
-		}
-	case vfs.TypeDir, vfs.TypeBlock, vfs.TypeChar, vfs.TypeSocket, vfs.TypeFIFO:
-	default:
-		return vfs.ErrBadType
-	}
-	if how.Mode != vfs.CreateGuarded {
-		return vfs.ErrInval
-	}
-	return nil
+	return how.Check()
 }
 
 // maker makes one object.
