@@ -21,12 +21,15 @@ const (
 	maxStacks = 4 << 20
 )
 
-// Main is a whole TestMain: it runs the tests, and fails them if goroutines of this module are left.
-func Main(m *testing.M) {
+// Main is a whole TestMain: it runs the tests, and fails them if goroutines of this module are
+// left, or of others: packages by parts of their paths.
+func Main(m *testing.M, others ...string) {
 	code := m.Run()
-	if left := behind("nfsbox/nfsbox", patience); len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", strings.Join(left, "\n\n"))
-		code = max(code, 1)
+	for _, what := range append([]string{"nfsbox/nfsbox"}, others...) {
+		if left := behind(what, patience); len(left) > 0 {
+			fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", strings.Join(left, "\n\n"))
+			code = max(code, 1)
+		}
 	}
 	os.Exit(code)
 }

@@ -110,6 +110,7 @@ type Dealer interface {
 type Taker interface {
 	// Take waits for an item, and leases it. ErrLost says that the run has ended. After
 	// ErrTooLong and ErrForged what was wrong is gone from the queue, and Take goes on.
+	// A Take whose ctx ends may have leased an item: that comes again when the lease has ended.
 	Take(ctx context.Context) (*Lease, error)
 
 	// Extend leases the item for another LeaseTime from now on. ErrExpired says that it is too

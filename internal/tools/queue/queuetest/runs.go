@@ -120,12 +120,11 @@ func laterRun(e *env) {
 	}
 	for _, name := range odd {
 		earlier, later := job(name, "kept"), job(name, "later")
-		t := e.join(earlier)
 		d := e.open(later)
-		if l, err := t.Take(e.ctx); !errors.Is(err, queue.ErrLost) {
-			e.Errorf("%s: an item of the earlier run: %+v, %v", name, l, err)
+		if _, err := e.connect().Join(e.ctx, earlier); !errors.Is(err, queue.ErrLost) {
+			e.Errorf("%s: the earlier run: %v", name, err)
 		}
-		t = e.join(later)
+		t := e.join(later)
 		e.deal(d, 2, "later")
 		e.settle(t, e.take(t, 2, "later", 1), true)
 		kept = append(slices.DeleteFunc(kept, func(j queue.Job) bool { return j.Name == name }), later)
