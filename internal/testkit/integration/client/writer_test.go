@@ -178,14 +178,12 @@ func (w *writer) write(ctx context.Context, path string, data []byte, off, n int
 	}
 	// Each WriteAt of at most memfs.DefaultTransfer is a state of its own.
 	data = append(bytes.Clone(data), make([]byte, max(0, off+n-len(data)))...)
-	size := off
 	for done := 0; done < n && err == nil; {
 		var m int
 		m, err = file.WriteAt(ctx, piece[done:], uint64(off+done), vfs.FileSync, new(vfs.Written))
 		copy(data[off+done:], piece[done:done+m])
 		done += m
-		size = off + done
-		w.has(path, bytes.Clone(data[:max(size, len(w.now[path].data))]))
+		w.has(path, bytes.Clone(data[:max(off+done, len(w.now[path].data))]))
 	}
 	if end := file.Close(ctx); err == nil {
 		err = end
