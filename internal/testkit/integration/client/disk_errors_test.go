@@ -87,7 +87,7 @@ type shelf struct {
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
 	s := &shelf{t: t, at: make(map[string]vfs.Handle)}
-	s.mem = memfs.New(memfs.Options{Mode: 0o777, Fault: func(ctx context.Context, op string, h vfs.Handle) error {
+	s.mem = memfs.New(memfs.Options{Mode: 0o777, ReadMax: errorRead, Fault: func(ctx context.Context, op string, h vfs.Handle) error {
 		if fault := s.fault.Load(); fault != nil {
 			return (*fault)(ctx, op, h)
 		}
@@ -136,7 +136,10 @@ func (s *shelf) file(dir, name string, data []byte) {
 	s.at[dir+"/"+name] = h
 }
 
-const errorDirs, errorFiles = 12, 20
+const (
+	errorDirs, errorFiles = 12, 20
+	errorRead             = 64 << 10 // the largest READ
+)
 
 // fill makes a tree of small files, and of one in each directory that takes several READs.
 func (s *shelf) fill() {
@@ -147,7 +150,7 @@ func (s *shelf) fill() {
 		for f := range errorFiles {
 			size := 100 * f
 			if f == 7 {
-				size = 3<<20 + 5
+				size = 3*errorRead + 5
 			}
 			s.file(dir, fmt.Sprint("f", f), pattern(uint64(d), uint64(f), 0, size))
 		}
