@@ -219,7 +219,7 @@ func TestCreateHow(t *testing.T) {
 		{CreateHow{Type: TypeSymlink, Mode: CreateGuarded, Target: strings.Repeat("x", MaxPath+1)}, ErrNameTooLong},
 		{CreateHow{Mode: CreateGuarded}, ErrBadType},
 	} {
-		if err := c.how.Check(); err != c.want {
+		if err := c.how.Check(); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v, want %v", c.how, err, c.want)
 		}
 	}
