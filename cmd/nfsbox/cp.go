@@ -47,6 +47,7 @@ type pairFlags struct {
 	rateFlags
 	reportFlags
 	mountFlags
+	workersFlags
 	clientFlags
 	show
 }
@@ -293,7 +294,10 @@ func (c *cpCmd) check() error {
 	case c.Parallel < 0 || c.Parallel > job.MaxParallel:
 		return fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)
 	}
-	var err error
+	err := c.workersFlags.check(c.Job, c.Places...)
+	if err != nil {
+		return err
+	}
 	if c.mapped, err = c.ids(); err == nil && c.NoOwner && !c.mapped.Empty() {
 		err = errMapNoOwner
 	}

@@ -97,7 +97,14 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 		}
 	}
 	r.recorded = isDir && r.kept != nil
-	s, err := r.copy(src.Text, &from.Attr, r.options(src, from, at, isDir))
+	o := r.options(src, from, at, isDir)
+	team, err := r.lead(src, isDir, at.name, o.ID)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, team.close()) }()
+	o.Hands = team.hands()
+	s, err := r.copy(src.Text, &from.Attr, o)
 	r.kept, r.at = nil, at
 	if err == nil {
 		s.Errors += missing(r.chosen, r.tracker)

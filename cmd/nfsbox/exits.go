@@ -63,6 +63,10 @@ func endings() map[string][]ending {
 			{exitIncomplete, "not all could be compared, whether or not there are differences; what failed is listed"},
 			{exitDiffers, "all was compared, and there are differences"}, {exitUnreachable, whyUnreachable}, {exitInterrupted, whySignal},
 		},
+		"worker": {
+			{exitOK, "a signal has ended it, and what was under way is done and reported"}, {exitUsage, whyUsage},
+			{exitUnreachable, "the broker cannot be reached, or refuses its user"},
+		},
 		"bench": {
 			{exitOK, "all operations were done"}, {exitUsage, whyUsage},
 			{exitIncomplete, "operations have failed, or the output cannot be written"},

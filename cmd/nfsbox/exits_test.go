@@ -79,6 +79,7 @@ func allExits() []asked {
 		{4, "", "ctl clients --state-dir TMP"}, {130, "ended", "ctl clients --state-dir STATE"},
 		{0, "", "man TMP/man"}, {1, "", "man TMP/man more"}, {2, "", "man TMP/tree/a"},
 		{0, "", "completion bash"}, {1, "", "completion csh"}, {2, "full", "completion bash"},
+		{0, "ended", "worker --join nats://127.0.0.1:1 --allow SRV/a"}, {1, "", "worker"}, {4, "", "worker --join nats://127.0.0.1:1 --allow SRV/a"},
 		{0, "", "urls"}, {1, "", "urls more"}, {2, "full", "urls"},
 		{0, "", "version"}, {1, "", "version more"}, {2, "full", "version"},
 	}, benchExits())

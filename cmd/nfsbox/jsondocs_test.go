@@ -54,7 +54,7 @@ func TestDocsJSON(t *testing.T) {
 		"summary of rm":          fieldsOf(rmSummary{}),
 		"step":                   fieldsOf(doctorEvent{}),
 		"summary of doctor":      fieldsOf(doctorSummary{}),
-		"progress":               append(counters, "seconds", "totals_final", "items_per_second", "bytes_per_second", "seconds_left", "servers"),
+		"progress":               append(counters, "seconds", "totals_final", "items_per_second", "bytes_per_second", "seconds_left", "servers", "team"),
 		"summary of cp and sync": fieldsOf(cpSummary{}),
 		"summary of verify":      fieldsOf(verifySummary{}),
 		"summary of demo":        fieldsOf(demoSummary{}),

@@ -23,6 +23,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
+	"github.com/nfsbox/nfsbox/internal/tools/queue"
 	"github.com/nfsbox/nfsbox/internal/tools/settings"
 	"github.com/nfsbox/nfsbox/internal/tools/terminal"
 )
@@ -55,6 +56,7 @@ type cli struct {
 	Chown      chownCmd      `cmd:"" help:"Change owners and groups."`
 	Job        jobCmd        `cmd:"" help:"List, show, resume, change, cancel and forget copies that keep records."`
 	Verify     verifyCmd     `cmd:"" help:"Compare two trees, byte for byte."`
+	Worker     workerCmd     `cmd:"" help:"Do the work at files for jobs that run on other machines."`
 	Bench      benchCmd      `cmd:"" help:"Measure a server."`
 	Doctor     doctorCmd     `cmd:"" help:"Find out why a server cannot be reached or used, and say what to do."`
 	Top        topCmd        `cmd:"" help:"Show what a server does, in this terminal."`
@@ -167,6 +169,8 @@ type env struct {
 	name    string                             // the name under which the program was called; "" is nfsbox
 	args    []string
 	resumes string // the record by which nfsbox job resume runs it, in the directory of that; "": it does not
+
+	broker func(urls string) (queue.Broker, error) // of workers, in tests; nil: a NATS server
 
 	interrupt func() // ends the command as a signal would; nil: nothing else may
 }

@@ -107,6 +107,16 @@ func (u *inUse) setLoad(n int) error {
 	return all
 }
 
+// bound is what each place's load is bound to, if not by otherwise; 0: by nothing.
+func (u *inUse) bound(otherwise int) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.load != nil {
+		return *u.load
+	}
+	return otherwise
+}
+
 // loads are how many calls the servers of the places have.
 func (u *inUse) loads() (all []progress.Load) {
 	u.mu.Lock()

@@ -32,11 +32,13 @@ type rmCmd struct {
 	All           bool     `help:"With -r: remove also all that lies in the root of an export or of a mounted file system, which itself stays."`
 	OneFileSystem bool     `name:"one-file-system" short:"x" help:"Leave directories that are on another file system than PLACE; each has failed."`
 	Parallel      int      `help:"Objects to remove at once, 1 to 1024; the server's pace is kept in any case (default: 64)."`
+	Job           jobName  `placeholder:"NAME" help:"With --workers: the name by which the workers know the job."`
 	failedFlag
 	fileFlags
 	nulFlag
 	ruleFlags
 	reportFlags
+	workersFlags
 	clientFlags
 	show
 }
@@ -141,8 +143,22 @@ func (c *rmCmd) Run(e *env) (err error) {
 	return err
 }
 
+// check refuses flags that do not go together.
+func (c *rmCmd) check() error {
+	switch {
+	case c.Job != "" && c.Workers == "":
+		return errors.New("--job is for --workers: a removal keeps no record")
+	case c.Workers != "" && (len(c.Places) > 1 || !c.Recursive):
+		return errors.New("--workers take one PLACE, and -r")
+	}
+	return c.workersFlags.check(c.Job, c.Places...)
+}
+
 // begin reads the flags, and starts the output.
 func (r *removal) begin() (err error) {
+	if err := r.check(); err != nil {
+		return refused(err)
+	}
 	o := filter.Options{FilesAlone: r.fileFlags != fileFlags{}}
 	if r.chosen, err = r.filterOf(o, r.From0, &r.fileFlags); err != nil {
 		return err
@@ -273,7 +289,7 @@ func (r *removal) exportsOf(u *nfsbox.URL) []string {
 }
 
 // from removes a target from the file system of its place.
-func (r *removal) from(p *place.Place, t remove.Target) error {
+func (r *removal) from(p *place.Place, t remove.Target) (err error) {
 	f := p.FS
 	if r.DryRun {
 		f = dryFS{f}
@@ -283,13 +299,21 @@ func (r *removal) from(p *place.Place, t remove.Target) error {
 		t.Within = &t.Attr.FSID
 	}
 	t.Choice = remove.Choice{Choose: r.chosen.Choose, LeftOut: r.chosen.LeftOut, Stays: r.chosen.Through}
+	team, err := r.lead(p, t.Attr.Type)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, team.close()) }()
+	parallel := r.Parallel
+	if team != nil {
+		parallel = remove.MaxParallel // workers have bounds of their own
+	}
 	x := remove.New(r.e.ctx, f, remove.Options{
-		Parallel: r.Parallel,
-		Ask:      func(string, vfs.Type) (bool, error) { return true, nil },
-		Removed:  func(at string, t vfs.Type) { r.removed(names, at, t) },
-		Failed:   func(at string, err error) error { return r.fail(names, at, err) },
+		Parallel: parallel, Unlink: team.unlink(f),
+		Ask:     func(string, vfs.Type) (bool, error) { return true, nil },
+		Removed: func(at string, t vfs.Type) { r.removed(names, at, t) },
+		Failed:  func(at string, err error) error { return r.fail(names, at, err) },
 	})
-	var err error
 	if t.Attr.Type == vfs.TypeDir && !r.Recursive {
 		err = r.emptyDir(f, &t, names)
 	} else {

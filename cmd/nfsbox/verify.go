@@ -18,12 +18,13 @@ import (
 )
 
 type verifyCmd struct {
-	Source   string `arg:"" place:"" name:"SOURCE" help:"A path or nfs://host/export/path."`
-	Dest     string `arg:"" place:"" name:"DEST" help:"What shall be the same."`
-	Parallel int    `help:"Files to compare at once; 0 takes the default."`
-	Owner    bool   `help:"Compare owners and groups as well."`
-	ACLs     bool   `name:"acls" help:"Compare access control lists and extended attributes as well."`
-	Meta     bool   `help:"Read no file: compare all but the contents of files, whose sizes and times stand for them."`
+	Source   string  `arg:"" place:"" name:"SOURCE" help:"A path or nfs://host/export/path."`
+	Dest     string  `arg:"" place:"" name:"DEST" help:"What shall be the same."`
+	Parallel int     `help:"Files to compare at once; 0 takes the default."`
+	Job      jobName `placeholder:"NAME" help:"With --workers: the name by which the workers know the job."`
+	Owner    bool    `help:"Compare owners and groups as well."`
+	ACLs     bool    `name:"acls" help:"Compare access control lists and extended attributes as well."`
+	Meta     bool    `help:"Read no file: compare all but the contents of files, whose sizes and times stand for them."`
 	pairFlags
 }
 
@@ -78,9 +79,22 @@ type verifySummary struct {
 	Meta bool   `json:"meta,omitempty"` // no file was read
 }
 
+// check refuses flags that do not go together.
+func (c *verifyCmd) check() error {
+	switch {
+	case c.Parallel < 0 || c.Parallel > job.MaxParallel:
+		return fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)
+	case c.Job != "" && c.Workers == "":
+		return errors.New("--job is for --workers: a comparison keeps no record")
+	case c.Meta && c.Workers != "":
+		return errors.New("with --meta no file is read: leave --workers out")
+	}
+	return c.workersFlags.check(c.Job, c.Source, c.Dest)
+}
+
 func (c *verifyCmd) Run(e *env) (err error) {
-	if c.Parallel < 0 || c.Parallel > job.MaxParallel {
-		return c.notBegun(e, refused(fmt.Errorf("--parallel takes 0 to %d", job.MaxParallel)), &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
+	if err := c.check(); err != nil {
+		return c.notBegun(e, refused(err), &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
 	}
 	mapped, err := c.ids()
 	if err != nil {
@@ -192,6 +206,12 @@ func (c *verifyCmd) verify(e *env, po place.Options, mapped *idmap.Map, o job.Ve
 	if src.found.Attr.Type != vfs.TypeDir && c.FilesFrom != "" {
 		return refused(fmt.Errorf("%s: %w: --files-from lists paths in one", c.Source, vfs.ErrNotDir))
 	}
+	team, err := c.lead(e, &o, src.found.Attr.Type)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, team.close()) }()
+	o.Hands = team.hands()
 	sum.VerifySummary, err = job.Verify(e.ctx, o)
 	if err == nil {
 		sum.Errors += missing(o.Filter, o.Progress)

@@ -235,7 +235,7 @@ func (c *Coordinator) believable(b *batch, r *wire.Result) error {
 	return errors.New("work that was not asked for")
 }
 
-// leave forgets a worker that ends. It has given its batches back.
+// leave forgets a worker that ends, and has given its batches back, or that finds that the queue is gone.
 func (c *Coordinator) leave(w *worker) {
 	delete(c.workers, w.id)
 	for _, b := range c.batches {
@@ -244,4 +244,5 @@ func (c *Coordinator) leave(w *worker) {
 			c.deal(b)
 		}
 	}
+	c.probe()
 }

@@ -86,8 +86,46 @@ type Coordinator struct {
 	told    map[string]bool
 }
 
-// Open opens a run's queue, and answers its workers. The caller calls Close.
+// ErrBusy says that another coordinator has the job.
+var ErrBusy = errors.New("the job is under way: another coordinator answers its workers")
+
+// busyTime is how long another coordinator of the job may take to answer. Then there is none.
+const busyTime = 2 * time.Second
+
+// busy returns ErrBusy if a coordinator of another run of the job answers.
+func busy(ctx context.Context, o *Options) error {
+	runs, err := o.Broker.Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	q := wire.Question{Speaks: wire.VERSION, Matter: wire.Matter{Ask: wire.LEAVE}} // nothing comes of it
+	text, err := q.AppendXDR(nil)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if run.Name != o.Job.Name || run.Run == o.Job.Run {
+			continue
+		}
+		asking, cancel := context.WithTimeout(ctx, busyTime)
+		taker, err := o.Broker.Join(asking, run)
+		if err == nil {
+			_, err = taker.Ask(asking, text)
+		}
+		cancel()
+		if err == nil {
+			return ErrBusy
+		}
+	}
+	return ctx.Err()
+}
+
+// Open opens a run's queue, and answers its workers. The caller calls Close. If the job has a coordinator
+// already, that is ErrBusy.
 func Open(ctx context.Context, o Options) (*Coordinator, error) {
+	if err := busy(ctx, &o); err != nil {
+		return nil, err
+	}
 	dealer, err := o.Broker.Open(ctx, o.Job)
 	if err != nil {
 		return nil, err
@@ -193,7 +231,7 @@ func find(ctx context.Context, f vfs.FS, dir vfs.Handle, name string) (vfs.Handl
 
 // Compare implements Hands.
 func (c *Coordinator) Compare(ctx context.Context, d *Dir, a, b transfer.Source, size uint64, o *transfer.Options) (transfer.Comparison, error) {
-	out, err := c.have(ctx, group{wire.COMPARE, a.Dir, b.Dir}, d, wire.File{Name: []byte(b.Name), Size: size})
+	out, err := c.have(ctx, group{wire.COMPARE, a.Dir, vfs.Handle{}}, d, wire.File{Name: []byte(a.Name), Size: size})
 	switch {
 	case err != nil:
 		return transfer.Comparison{}, err

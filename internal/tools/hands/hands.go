@@ -12,7 +12,8 @@ type Hands interface {
 	// Copy is transfer.File, of a file of d. The Result has no Handle where nobody asked for it.
 	Copy(ctx context.Context, d *Dir, src transfer.Source, dst transfer.Target, o *transfer.Options) (transfer.Result, error)
 
-	// Compare is transfer.Compare, of two files of d. Both have a Dir and a Name.
+	// Compare is transfer.Compare, of two files of d. a has the Dir and the Name, and b the same name in the
+	// directory on the other side.
 	Compare(ctx context.Context, d *Dir, a, b transfer.Source, size uint64, o *transfer.Options) (transfer.Comparison, error)
 
 	// Remove is vfs.FS.Remove, of a name of d that is no directory's.

@@ -25,7 +25,7 @@ func (c *Coordinator) tend() {
 //
 // What a broker has lost nobody claims. So what nobody works at is dealt again when no batch at all was
 // claimed for the time of a lease, though workers wait: as long as they claim others it may be waiting for
-// its turn. What is dealt twice is worked at once.
+// its turn. What is dealt twice is worked at once. Without workers one batch shows whether the queue is there.
 func (c *Coordinator) look(now time.Time) (workers int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +34,7 @@ func (c *Coordinator) look(now time.Time) (workers int) {
 			delete(c.workers, id)
 		}
 	}
-	idle := len(c.workers) > 0 && now.Sub(c.claimed) > queue.LeaseTime
+	idle := now.Sub(c.claimed) > queue.LeaseTime
 	for _, b := range c.batches {
 		switch {
 		case b.dealing:
@@ -47,9 +47,20 @@ func (c *Coordinator) look(now time.Time) (workers int) {
 			}
 		case b.holder == nil && idle && now.Sub(b.dealt) > queue.LeaseTime:
 			c.deal(b)
+			idle = len(c.workers) > 0
 		}
 	}
 	return len(c.workers)
+}
+
+// probe deals one batch again that nobody works at. If the broker has lost the queue, that shows it.
+func (c *Coordinator) probe() {
+	for _, b := range c.batches {
+		if b.holder == nil && !b.dealing {
+			c.deal(b)
+			return
+		}
+	}
 }
 
 // Standing is how a run stands.
@@ -65,3 +76,6 @@ func (c *Coordinator) Standing() Standing {
 	defer c.mu.Unlock()
 	return Standing{len(c.workers), len(c.batches), c.here.Load()}
 }
+
+// Job is the run, as the broker has it.
+func (c *Coordinator) Job() queue.Job { return c.o.Job }

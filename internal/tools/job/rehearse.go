@@ -153,7 +153,7 @@ func (v *rehearsal) object(ctx context.Context, d *delta.Dir, name string, src *
 		v.copyOf(d.Path(name), &src.Attr)
 		return nil
 	}
-	same, timely, err := v.alikeThere(ctx, src, &o)
+	same, timely, err := v.alikeThere(ctx, nil, src, &o)
 	switch {
 	case err != nil:
 		return err

@@ -198,7 +198,7 @@ func (k *keptLinks) another(src, dst *vfs.Attr) bool {
 // file is copied again, which meets the same error or none.
 func (j *copyJob) sameAgain(ctx context.Context, s *dirState, src *transfer.Source, copied *object) bool {
 	t := transfer.Options{Pool: j.t.Pool, Chunk: j.t.Chunk, Budget: j.t.Budget, Throttle: j.t.Throttle}
-	cmp, err := transfer.Compare(ctx, *src, transfer.Source{FS: j.o.Dest.FS, Handle: copied.handle, Attr: copied.attr}, src.Attr.Size, &t)
+	cmp, err := j.hands.Compare(ctx, s.where(), *src, transfer.Source{FS: j.o.Dest.FS, Handle: copied.handle, Attr: copied.attr}, src.Attr.Size, &t)
 	if err != nil {
 		return false
 	}

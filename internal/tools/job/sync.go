@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/tools/hands"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -80,7 +81,7 @@ func (j *copyJob) unchanged(ctx context.Context, s *dirState, src *transfer.Sour
 	if copied, err = j.known(ctx, dst.Dir, dst.Name, there); err != nil {
 		return object{}, false, err
 	}
-	same, timely, err := j.alikeThere(ctx, src, &copied)
+	same, timely, err := j.alikeThere(ctx, s.where(), src, &copied)
 	if !same || err != nil {
 		return object{}, false, err
 	}
@@ -93,7 +94,7 @@ func (j *copyJob) unchanged(ctx context.Context, s *dirState, src *transfer.Sour
 
 // alikeThere reports whether the destination has the object, but for attributes that can be set again,
 // and whether it has its time.
-func (j *copyJob) alikeThere(ctx context.Context, src *transfer.Source, there *object) (same, timely bool, err error) {
+func (j *copyJob) alikeThere(ctx context.Context, at *hands.Dir, src *transfer.Source, there *object) (same, timely bool, err error) {
 	a, b := &src.Attr, &there.attr
 	timely = j.sameTime(a.Mtime, b.Mtime)
 	switch {
@@ -101,7 +102,7 @@ func (j *copyJob) alikeThere(ctx context.Context, src *transfer.Source, there *o
 	case a.Type == vfs.TypeReg:
 		same = a.Size == b.Size && (timely || j.o.Sync.Checksum)
 		if same && j.o.Sync.Checksum {
-			same, err = j.sameContents(ctx, src, there)
+			same, err = j.sameContents(ctx, at, src, there)
 		}
 	case a.Type == vfs.TypeSymlink:
 		same, err = j.sameTarget(ctx, src, there)
@@ -118,9 +119,9 @@ func (j *copyJob) sameTime(src, dst time.Time) bool {
 
 // sameContents compares two files of one size. If the destination's cannot be read, it is not the
 // same.
-func (j *copyJob) sameContents(ctx context.Context, src *transfer.Source, copied *object) (bool, error) {
+func (j *copyJob) sameContents(ctx context.Context, at *hands.Dir, src *transfer.Source, copied *object) (bool, error) {
 	t := transfer.Options{Pool: j.t.Pool, Chunk: j.t.Chunk, Budget: j.t.Budget, Throttle: j.t.Throttle}
-	cmp, err := transfer.Compare(ctx, *src, transfer.Source{FS: j.o.Dest.FS, Handle: copied.handle, Attr: copied.attr}, src.Attr.Size, &t)
+	cmp, err := j.hands.Compare(ctx, at, *src, transfer.Source{FS: j.o.Dest.FS, Handle: copied.handle, Attr: copied.attr}, src.Attr.Size, &t)
 	if err != nil {
 		return false, ctx.Err() // copying it meets the same error, or none
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/filter"
 	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/internal/tools/delta"
+	"github.com/nfsbox/nfsbox/internal/tools/hands"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
@@ -51,10 +52,11 @@ type VerifyOptions struct {
 	// neither missing nor extra.
 	OneFileSystem bool
 
-	Parallel int  // files at once; 0: DefaultParallel
-	Owner    bool // compare owners and groups as well
-	ACLs     bool // compare access control lists and extended attributes as well
-	Meta     bool // of files compare the sizes alone, and read none
+	Hands    hands.Hands // compares the contents of files of trees; nil: the job does
+	Parallel int         // files at once; 0: DefaultParallel
+	Owner    bool        // compare owners and groups as well
+	ACLs     bool        // compare access control lists and extended attributes as well
+	Meta     bool        // of files compare the sizes alone, and read none
 }
 
 // VerifySummary is what a verification has found.
@@ -88,6 +90,7 @@ type verifyJob struct {
 	crew
 	o         *VerifyOptions
 	t         transfer.Options
+	hands     hands.Hands
 	srcAttr   vfs.Attr
 	dstAttr   vfs.Attr
 	timeDelta time.Duration // times that are closer than this are the same
@@ -109,8 +112,9 @@ func Verify(ctx context.Context, o VerifyOptions) (VerifySummary, error) {
 		o.Progress = progress.New(nil, o.Now)
 	}
 	before := o.Progress.Snapshot()
-	slots := make(chan struct{}, parallel(o.Parallel, DefaultParallel))
-	j := &verifyJob{o: &o, crew: crew{outcomes: outcomes{progress: o.Progress}, slots: slots, filter: o.Filter, oneFS: o.OneFileSystem}}
+	h := handsOf(o.Hands)
+	slots := make(chan struct{}, max(parallel(o.Parallel, DefaultParallel), h.AtOnce()))
+	j := &verifyJob{o: &o, hands: h, crew: crew{outcomes: outcomes{progress: o.Progress}, slots: slots, filter: o.Filter, oneFS: o.OneFileSystem}}
 	err := j.run(ctx)
 	after := j.progress.Snapshot()
 	n := func(c progress.Counter) uint64 { return after.Counts[c] - before.Counts[c] }
@@ -159,7 +163,7 @@ func (j *verifyJob) prepare(ctx context.Context) error {
 		return fmt.Errorf("the destination %w: %w", ErrUnreachable, err)
 	}
 	j.t = transfer.Options{
-		Pool: o.Pool, Budget: transfer.NewBudget(max(maxChunks, cap(j.slots)) / 2), Throttle: o.Throttle,
+		Pool: o.Pool, Budget: transfer.NewBudget(max(maxChunks, parallel(o.Parallel, DefaultParallel)) / 2), Throttle: o.Throttle,
 		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
 	}
 	if j.timeDelta, err = timeDelta(ctx, o.Source, o.Dest); err != nil {
@@ -199,6 +203,10 @@ type pair struct {
 	src  *vfs.Entry
 	dst  object
 	path func() string // for messages; called only when needed, as it allocates
+
+	// Of an object in a tree, but for its root: the directory that has it, and its name there.
+	dir  *delta.Dir
+	name string
 }
 
 // compare compares two objects, except for the entries of directories.
@@ -354,8 +362,12 @@ func (j *verifyJob) compareFiles(ctx context.Context, p *pair) error {
 		j.compareSizes(p)
 		return nil
 	}
-	a := transfer.Source{FS: j.o.Source.FS, Handle: p.src.Handle, Attr: *src}
+	a := transfer.Source{FS: j.o.Source.FS, Handle: p.src.Handle, Attr: *src, Name: p.name}
 	b := transfer.Source{FS: j.o.Dest.FS, Handle: p.dst.handle, Attr: *dst}
+	var at *hands.Dir
+	if p.dir != nil {
+		at, a.Dir = &hands.Dir{Path: namesTo(p.dir), Source: &p.dir.Attr}, p.dir.Handle
+	}
 	var cmp transfer.Comparison
 	var unsized bool
 	var err error
@@ -366,7 +378,7 @@ func (j *verifyJob) compareFiles(ctx context.Context, p *pair) error {
 		if !j.sameSize(p) {
 			return nil
 		}
-		cmp, err = transfer.Compare(ctx, a, b, src.Size, &j.t)
+		cmp, err = j.hands.Compare(ctx, at, a, b, src.Size, &j.t)
 	}
 	if err != nil {
 		return err

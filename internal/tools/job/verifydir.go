@@ -136,7 +136,7 @@ func (j *verifyJob) settleUnlisted(ctx context.Context, d *delta.Dir) error {
 // Entry compares an object in the background.
 func (j *verifyJob) Entry(ctx context.Context, d *delta.Dir, e, there *vfs.Entry) error {
 	return j.begin(ctx, d.Dir, e, func(name string, own *vfs.Entry) error {
-		p := pair{src: own, path: func() string { return d.Path(name) }}
+		p := pair{src: own, path: func() string { return d.Path(name) }, dir: d, name: name}
 		j.progress.Working(p.path)
 		var ok bool
 		var err error

@@ -27,7 +27,7 @@ func (l *line) parts(s *Snapshot) []part {
 	}
 	rate, each := l.speed.rates(s)
 	if l.items {
-		return append(append(itemParts(s, each), loadParts(s.Loads)...), part{text: clock(s.Elapsed), rank: 2})
+		return append(append(append(itemParts(s, each), teamParts(s.Team)...), loadParts(s.Loads)...), part{text: clock(s.Elapsed), rank: 2})
 	}
 	bytes, ofBytes := s.bytes()
 	parts = append(parts,
@@ -39,7 +39,7 @@ func (l *line) parts(s *Snapshot) []part {
 	if left, ok := left(s, rate); ok {
 		parts = append(parts, part{"ETA " + clock(left), 6, true})
 	}
-	parts = append(append(parts, failedParts(s)...), loadParts(s.Loads)...)
+	parts = append(append(append(parts, failedParts(s)...), teamParts(s.Team)...), loadParts(s.Loads)...)
 	return append(parts, part{text: clock(s.Elapsed), rank: 2})
 }
 
@@ -98,6 +98,17 @@ func failedParts(s *Snapshot) (parts []part) {
 		}
 	}
 	return parts
+}
+
+// teamParts say how many workers take part.
+func teamParts(t *Team) []part {
+	switch {
+	case t == nil:
+		return nil
+	case t.Workers == 1:
+		return []part{{text: "1 worker", rank: 6}}
+	}
+	return []part{{text: Count(uint64(t.Workers)) + " workers", rank: 6}}
 }
 
 // percent is how much is done: of the bytes, or of the items if there are no bytes. It is 100

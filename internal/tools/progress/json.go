@@ -45,6 +45,7 @@ type progressRest struct {
 	Bytes   uint64   `json:"bytes_per_second"` // likewise
 	Left    *float64 `json:"seconds_left,omitempty"`
 	Servers []Load   `json:"servers,omitempty"`
+	Team    *Team    `json:"team,omitempty"`
 }
 
 // MarshalJSON has the counters first.
@@ -62,7 +63,7 @@ func (p *progressLine) MarshalJSON() ([]byte, error) {
 }
 
 func (j *jsonLines) Progress(s *Snapshot) error {
-	p := &progressLine{counts: (*counts)(s), rest: progressRest{Servers: s.Loads}}
+	p := &progressLine{counts: (*counts)(s), rest: progressRest{Servers: s.Loads, Team: s.Team}}
 	p.rest.Bytes, p.rest.Items = j.speed.rates(s)
 	if d, ok := left(s, p.rest.Bytes); ok {
 		seconds := d.Round(time.Millisecond).Seconds()

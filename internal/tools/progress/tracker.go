@@ -47,6 +47,7 @@ type Snapshot struct {
 	Counts  [numCounters]uint64
 	Name    string // of an item that is worked at, as the peer sent it; may be empty
 	Loads   []Load // of servers, if the renderer shows them
+	Team    *Team  // nil: the task has none
 }
 
 // Load is how many calls of a class a server has.
@@ -57,6 +58,13 @@ type Load struct {
 	Limit    int    `json:"limit"`     // how many there may be
 	Waiting  int    `json:"waiting"`   // calls that wait for their turn
 	BackOffs uint64 `json:"back_offs"` // times that the limit fell, as the server was busy or silent
+}
+
+// Team are workers on other machines that a task has its work done by.
+type Team struct {
+	Workers int    `json:"workers"`    // that take part
+	Batches int    `json:"batches"`    // of files that they have, or wait for them
+	Here    uint64 `json:"files_here"` // files that no worker could work at, and that were worked at here
 }
 
 // Map has the counters by their names, as JSON has them, and totals_final, which is 1 if the totals
@@ -124,6 +132,7 @@ type Tracker struct {
 	names  bool // the renderer shows names
 	name   atomic.Pointer[func() string]
 	loads  atomic.Pointer[func() []Load]
+	team   atomic.Pointer[func() Team]
 	stop   chan struct{}
 	ticks  sync.WaitGroup
 
@@ -205,6 +214,13 @@ func (t *Tracker) SetLoads(f func() []Load) {
 	}
 }
 
+// SetTeam has a team shown. f is called by another goroutine, until Finish.
+func (t *Tracker) SetTeam(f func() Team) {
+	if t != nil {
+		t.team.Store(&f)
+	}
+}
+
 // Get is the value of c.
 func (t *Tracker) Get(c Counter) uint64 {
 	if t == nil {
@@ -229,6 +245,10 @@ func (t *Tracker) Snapshot() Snapshot {
 	s := Snapshot{Time: now, Elapsed: now.Sub(t.start), Closed: t.closed.Load()}
 	for i := range s.Counts {
 		s.Counts[i] = t.counts[i].Load()
+	}
+	if team := t.team.Load(); team != nil {
+		now := (*team)()
+		s.Team = &now
 	}
 	if name := t.name.Load(); name != nil {
 		s.Name = (*name)()

@@ -157,7 +157,11 @@ func (v *emptier) Entry(_ context.Context, d *walk.Dir, e *vfs.Entry) error {
 }
 
 func (v *emptier) entry(d *walk.Dir, name string, t vfs.Type) error {
-	gone, err := v.name(d.Handle, name, v.path(d, name), t)
+	unlink := v.unlink(d.Handle, name)
+	if v.o.Unlink != nil && v.again == nil {
+		unlink = func() error { return v.o.Unlink(v.ctx, d, name) }
+	}
+	gone, err := v.name(unlink, v.path(d, name), t)
 	if !gone {
 		d.Data.(*emptied).kept.Store(true)
 	}

@@ -35,7 +35,7 @@ var (
 	ErrReplaced = errors.New("another directory took its name meanwhile")
 )
 
-// Options say how to remove. Its functions may be called concurrently, and must not be nil, but for Enter.
+// Options say how to remove. Its functions may be called concurrently, and must not be nil, but for Enter and Unlink.
 type Options struct {
 	Parallel int  // objects at once; 0: DefaultParallel
 	Open     bool // a directory that can be listed gets its owner's other rights, if its mode lacks them
@@ -47,6 +47,9 @@ type Options struct {
 	// Enter, if not nil, is called for each directory before anything in it is removed. An error ends
 	// the work.
 	Enter func(path string, a *vfs.Attr) error
+	// Unlink, if not nil, removes a name, of what is no directory, that a walk has met in d. The work in a
+	// directory that is listed again goes on without it.
+	Unlink func(ctx context.Context, d *walk.Dir, name string) error
 	// Removed is called for each object that was removed.
 	Removed func(path string, t vfs.Type)
 	// Failed is called for each object that could not be removed, and for each directory that
@@ -150,7 +153,7 @@ func (r *Remover) remove(t *Target) (begun bool, err error) {
 	if t.Attr.Type != vfs.TypeDir {
 		err = r.begin(r.slots, func() error {
 			defer t.Done()
-			_, err := r.name(t.Dir, t.Name, t.Path, t.Attr.Type)
+			_, err := r.name(r.unlink(t.Dir, t.Name), t.Path, t.Attr.Type)
 			return err
 		})
 		return err == nil, err
@@ -213,12 +216,20 @@ func (r *Remover) failed(path string, err error) error {
 	return r.end(r.o.Failed(path, err))
 }
 
-// name takes a name out of its directory. It reports whether nothing has the name any more.
-func (r *Remover) name(dir vfs.Handle, name, path string, t vfs.Type) (gone bool, err error) {
+// unlink returns what takes a name out of a directory, of what is no directory itself.
+func (r *Remover) unlink(dir vfs.Handle, name string) func() error {
+	return func() error {
+		_, err := r.fs.Remove(r.ctx, dir, name, false)
+		return err
+	}
+}
+
+// name takes a name out of its directory, as unlink does. It reports whether nothing has the name any more.
+func (r *Remover) name(unlink func() error, path string, t vfs.Type) (gone bool, err error) {
 	if ok, err := r.o.Ask(path, t); !ok || err != nil {
 		return false, err
 	}
-	_, err = r.fs.Remove(r.ctx, dir, name, t == vfs.TypeDir)
+	err = unlink()
 	switch {
 	case err == nil:
 		r.o.Removed(path, t)

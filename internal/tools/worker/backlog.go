@@ -48,21 +48,33 @@ type gate struct {
 	opened chan struct{} // closed when it is opened; nil: it is open
 }
 
-func (g *gate) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.opened == nil {
-		g.opened = make(chan struct{})
-	}
-}
-
-func (g *gate) open() {
+// shut reports whether it was open.
+func (g *gate) shut() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.opened != nil {
-		close(g.opened)
-		g.opened = nil
+		return false
 	}
+	g.opened = make(chan struct{})
+	return true
+}
+
+// open reports whether it was shut.
+func (g *gate) open() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened == nil {
+		return false
+	}
+	close(g.opened)
+	g.opened = nil
+	return true
+}
+
+func (g *gate) isOpen() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.opened == nil
 }
 
 // pass waits until it is open. The error is ctx's.

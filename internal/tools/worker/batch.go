@@ -79,12 +79,7 @@ func (w *work) files(ctx context.Context, left []int) {
 			w.ahead.add(-1)
 			continue
 		}
-		select {
-		case w.slots <- struct{}{}:
-		case <-ctx.Done():
-		case <-w.soft.Done():
-		}
-		if w.voice.pass(ctx) != nil || w.soft.Err() != nil {
+		if !w.free(ctx) {
 			w.ahead.add(n - len(left))
 			return
 		}
@@ -97,6 +92,29 @@ func (w *work) files(ctx context.Context, left []int) {
 			}
 		})
 	}
+}
+
+// free waits until the worker has a hand free for a file, and the coordinator answers. A file that waits for
+// that keeps no hand from other jobs. It reports whether a file may be begun, which takes an element from slots
+// in the end.
+func (w *work) free(ctx context.Context) bool {
+	for w.voice.pass(ctx) == nil {
+		select {
+		case w.slots <- struct{}{}:
+		case <-ctx.Done():
+			return false
+		case <-w.soft.Done():
+			return false
+		}
+		if ctx.Err() == nil && w.soft.Err() == nil && w.voice.isOpen() {
+			return true
+		}
+		<-w.slots
+		if w.soft.Err() != nil {
+			return false
+		}
+	}
+	return false
 }
 
 // report tells the coordinator of the files that are done, until all n are, or no more come, or it does

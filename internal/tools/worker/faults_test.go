@@ -141,3 +141,24 @@ func TestCoordinatorAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestForgottenQueue: the broker loses its queues while no worker is there, or when none has anything to do. The next
+// worker finds the job all the same.
+func TestForgottenQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newRig(t)
+		x.fill(2, 50)
+		c := x.coordinate(nil)
+		go func() {
+			time.Sleep(time.Second)
+			x.broker.Forget()
+			time.Sleep(time.Second)
+			x.worker(srcURL, dstURL)
+		}()
+		begin := time.Now()
+		x.finish(c, 100)
+		if took := time.Since(begin); took > 30*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}

@@ -37,6 +37,7 @@ type rig struct {
 	dir    *os.Root // of the record
 	runs   atomic.Int64
 	conn   queue.Broker // of the coordinator
+	heard  sync.Map     // what a liar was told
 
 	slow atomic.Pointer[func(op string)]
 }

@@ -26,6 +26,9 @@ const (
 	again = time.Second
 	// patience is for how long a coordinator that does not answer is asked. Then the run is left.
 	patience = queue.LeaseTime
+	// lostPatience is patience where the broker does not have the run's queue either: mostly the run has ended. But the
+	// coordinator may only be slower to find a broker that was away and has lost all.
+	lostPatience = 2 * time.Second
 )
 
 var (
@@ -265,10 +268,9 @@ func (r *run) ask(ctx context.Context, m wire.Matter) (wire.Answer, error) {
 			return a, errOver
 		}
 		if err == nil {
-			if !since.IsZero() {
+			if r.voice.open() {
 				r.log.Info("the coordinator answers again")
 			}
-			r.voice.open()
 			r.follow(&a)
 			return a, nil
 		}
@@ -277,10 +279,11 @@ func (r *run) ask(ctx context.Context, m wire.Matter) (wire.Answer, error) {
 		}
 		if since.IsZero() {
 			since = time.Now()
-			r.voice.shut()
-			r.log.Warn("the coordinator does not answer", "error", err)
+			if r.voice.shut() && !r.lost.Load() {
+				r.log.Warn("the coordinator does not answer, and is asked again", "error", err)
+			}
 		}
-		if r.lost.Load() || time.Since(since) > patience {
+		if waited := time.Since(since); waited > patience || r.lost.Load() && waited > lostPatience {
 			r.end(errOver)
 			return a, errOver
 		}

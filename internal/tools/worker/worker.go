@@ -25,7 +25,7 @@ const (
 	// maxRuns is how many jobs a worker takes part in at once. Further ones wait until one has ended.
 	maxRuns = 16
 	// lookEvery is how often the broker is asked for jobs.
-	lookEvery = 2 * time.Second
+	lookEvery = time.Second
 )
 
 // Options say how to work.
