@@ -2,7 +2,6 @@ package fileapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -165,7 +164,10 @@ type remoteFile struct {
 
 func (r *remoteFile) ReadAt(ctx context.Context, _ []byte, off uint64, _ *vfs.Attr) (int, bool, error) {
 	data, _, err := r.c.Get(ctx, r.path, remote.Range{Off: off})
-	return len(data), true, errors.Join(err, r.search(ctx, err))
+	if other := r.search(ctx, err); other != nil {
+		err = other
+	}
+	return len(data), true, err
 }
 
 // search is an error if a search of the file, or of the directory that it is in, has another verdict than a Get: it

@@ -246,6 +246,12 @@ func TestSearchesAtOnce(t *testing.T) {
 	refused("b") // one is left for others
 	begin("c", 4)
 	refused("c")
+	for i := 0; w.reads.Load() != 4 && i < 20_000; i++ {
+		time.Sleep(time.Millisecond) // for the searches to come to their files
+	}
+	if reads, open := w.reads.Load(), w.open.Load(); reads != 4 || open != 4 {
+		t.Errorf("4 searches have %d reads in progress, and %d files open", reads, open)
+	}
 	if r.s.Snapshot().Denied["too_many"] != 3 {
 		t.Errorf("%v", r.s.Snapshot().Denied)
 	}
@@ -285,7 +291,9 @@ func TestSearchCancelled(t *testing.T) {
 		if what == "listing" {
 			w.names = 1 << 40
 		}
-		r := newWatched(t, nil, w, nil)
+		began := time.Now()
+		// A clock that stands still lets no search find out by telling of its progress.
+		r := newWatched(t, nil, w, func(o *Options) { o.Now = func() time.Time { return began } })
 		sparse(r, "/endless", 1<<50)
 		for name, client := range r.client {
 			ctx, cancel := context.WithCancel(t.Context())

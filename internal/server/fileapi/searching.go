@@ -80,7 +80,9 @@ func (r *searching) file(ctx context.Context, path string, h vfs.Handle, size ui
 	defer func() { _ = f.Close(context.WithoutCancel(ctx)) }() // nothing was written
 	r.path, r.selected = path, 0
 	found, err := r.lines.Search(&searched{Reader: lines.NewReader(ctx, r.p, h, f, 0), r: r, left: size}, r.show)
-	r.counts.files++
+	if err == nil || found.Bytes > 0 {
+		r.counts.files++
+	}
 	switch _, gone := errors.AsType[errSend](err); {
 	case gone:
 		return err
@@ -200,6 +202,7 @@ type searched struct {
 	*lines.Reader
 	r    *searching
 	left uint64 // of the bytes that it had when it was found
+	read bool   // it was asked for some
 }
 
 // Read implements io.Reader.
@@ -208,16 +211,29 @@ func (f *searched) Read(b []byte) (int, error) {
 	switch err := r.pause(); {
 	case err != nil:
 		return 0, err
-	case f.left == 0:
+	case f.left == 0 && f.read:
 		return 0, io.EOF
+	case f.left == 0:
+		return 0, f.empty(b)
 	case r.left == 0:
 		return 0, errSpent
 	}
+	f.read = true
 	n, err := f.Reader.Read(b[:min(uint64(len(b)), f.left, r.left)])
 	f.left -= uint64(n)
 	r.left -= uint64(n)
 	r.counts.bytes += uint64(n)
 	return n, err
+}
+
+// empty is the end of a file without bytes, if the caller may read it: a file that is open already may say so only when it
+// is read. What has come meanwhile is not searched.
+func (f *searched) empty(b []byte) error {
+	f.read = true
+	if _, err := f.Reader.Read(b[:1]); err != nil {
+		return err
+	}
+	return io.EOF
 }
 
 // Hole implements lines.HoleReader. A hole is not read, and so costs nothing of the bound of bytes.
