@@ -186,7 +186,8 @@ func (r *remoteFile) search(ctx context.Context, byGet error) error {
 			return nil
 		})
 		if err != nil || (done.Files == 1) != (byGet == nil) || (failure == nil) != (byGet == nil) || failure != nil && connect.CodeOf(byGet) != failure.Code {
-			return fmt.Errorf("a search of %s: %+v, %v, %v; a Get: %v", what, done, failure, err, byGet)
+			verdicts := fmt.Sprint(failure, ", ", err, "; a Get: ", byGet) // as text: none may pass for the verdict that is wanted
+			return fmt.Errorf("a search of %s: %+v, %s", what, done, verdicts)
 		}
 	}
 	return nil
