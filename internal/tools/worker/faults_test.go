@@ -73,7 +73,7 @@ func TestKilledWorkers(t *testing.T) {
 				select {
 				case <-done:
 					return
-				case <-time.After(5 * time.Second):
+				case <-time.After(5*time.Second + 10*time.Millisecond): // in the middle of calls
 					kill()
 					killed++
 				}

@@ -138,10 +138,34 @@ func (x *rig) names(at string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// open opens what a URL of the rig names.
-func (x *rig) open(_ context.Context, arg string) (*place.Place, error) {
-	at, err := PlaceOf(arg)
-	return &place.Place{FS: x.fs, Path: strings.TrimPrefix(at.Path, "/"), Text: arg}, err
+// opener opens what a URL of the rig names, for a worker that is dead some time.
+func (x *rig) opener(dead *atomic.Bool) Open {
+	return func(_ context.Context, arg string) (*place.Place, error) {
+		at, err := PlaceOf(arg)
+		return &place.Place{FS: mortal{x.fs, dead}, Path: strings.TrimPrefix(at.Path, "/"), Text: arg}, err
+	}
+}
+
+// mortal is the file system of a worker. When that is dead it removes and renames nothing any more.
+type mortal struct {
+	vfs.FS
+	dead *atomic.Bool
+}
+
+var errDead = errors.New("the worker is dead")
+
+func (m mortal) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
+	if m.dead.Load() {
+		return vfs.WCC{}, errDead
+	}
+	return m.FS.Remove(ctx, dir, name, isDir)
+}
+
+func (m mortal) Rename(ctx context.Context, fromDir vfs.Handle, from string, toDir vfs.Handle, to string) (a, b vfs.WCC, err error) {
+	if m.dead.Load() {
+		return a, b, errDead
+	}
+	return m.FS.Rename(ctx, fromDir, from, toDir, to)
 }
 
 // worker starts a worker that may touch places. stop has it end, kill ends it at once, without a word.
@@ -149,8 +173,9 @@ func (x *rig) worker(allow ...string) (stop, kill func()) {
 	x.t.Helper()
 	log := new(bytes.Buffer)
 	var mu sync.Mutex
+	var dead atomic.Bool
 	o := Options{
-		Broker: x.broker.Connect(), Open: x.open, Name: "w", Pool: new(bufpool.Pool), Random: rand.Reader, Parallel: 8,
+		Broker: x.broker.Connect(), Open: x.opener(&dead), Name: "w", Pool: new(bufpool.Pool), Random: rand.Reader, Parallel: 8,
 		Log: slog.New(slog.NewTextHandler(&locked{&mu, log}, nil)),
 	}
 	for _, arg := range allow {
@@ -174,6 +199,7 @@ func (x *rig) worker(allow ...string) (stop, kill func()) {
 		}
 	}()
 	kill = func() {
+		dead.Store(true)
 		_ = o.Broker.Close()
 		end()
 		<-done
@@ -221,13 +247,25 @@ func (x *rig) spec() hands.Spec {
 // coordinate opens a run of the copy.
 func (x *rig) coordinate(tell func(string)) *hands.Coordinator {
 	x.t.Helper()
+	if tell == nil {
+		tell = func(string) {}
+	}
+	return x.lead(x.spec(), tell)
+}
+
+// coordinateAs opens a run of another job.
+func (x *rig) coordinateAs(change func(*hands.Spec)) *hands.Coordinator {
+	x.t.Helper()
 	s := x.spec()
+	change(&s)
+	return x.lead(s, func(string) {})
+}
+
+func (x *rig) lead(s hands.Spec, tell func(string)) *hands.Coordinator {
+	x.t.Helper()
 	b, err := s.Encode()
 	if err != nil {
 		x.t.Fatal(err)
-	}
-	if tell == nil {
-		tell = func(string) {}
 	}
 	x.conn = x.broker.Connect()
 	c, err := hands.Open(x.t.Context(), hands.Options{

@@ -31,12 +31,8 @@ const (
 	lostPatience = 2 * time.Second
 )
 
-var (
-	// errOver says that a run has ended.
-	errOver = errors.New("the job has ended, or its coordinator is gone")
-	// errMany says that a run has workers enough.
-	errMany = fmt.Errorf("%d workers take part already", hands.MaxWorkers)
-)
+// errOver says that a run has ended.
+var errOver = errors.New("the job has ended, or its coordinator is gone")
 
 // run is a worker's part in the run of a job.
 type run struct {
