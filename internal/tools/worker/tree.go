@@ -81,7 +81,7 @@ func (t *tree) forget() {
 func (t *tree) dir(ctx context.Context, path [][]byte, is *wire.Identity) (vfs.Handle, error) {
 	names := append(make([]string, 0, len(t.below)+len(path)), t.below...)
 	for _, name := range path {
-		if err := error(nil); err != nil {
+		if err := vfs.CheckName(string(name)); err != nil {
 			return vfs.Handle{}, fmt.Errorf("name %q in a path: %w", name, err)
 		}
 		names = append(names, string(name))
