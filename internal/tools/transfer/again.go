@@ -16,6 +16,7 @@ type tries struct {
 	first            *vfs.Attr // what the first attempt found, before its reads changed atime
 	changes, lookups int
 	left             leftTemps // of all attempts
+	was              Mark      // of an earlier copy, until an attempt has gone on from it, or removed its temporary
 }
 
 // again brings the source up to date for another attempt, after c has failed with err. If it

@@ -33,6 +33,11 @@ type copier struct {
 	stated   uint64     // the size that it states then
 	lists    Lists      // of the source
 	marked   bool       // the source has extended attributes
+
+	was    Mark   // of an earlier copy
+	from   uint64 // what it has copied
+	mark   Mark   // the last that was noted
+	ending bool   // the temporary has other attributes by now, which no later copy knows
 }
 
 // copy makes the attempt and cleans up behind it.
@@ -45,17 +50,22 @@ func (c *copier) copy(ctx context.Context) (res Result, err error) {
 			err = join(err, c.closeSource(ctx))
 		}
 	}()
-	if err := c.makeTemp(ctx); err != nil {
+	taken, err := c.takeUp(ctx)
+	if err == nil && !taken {
+		err = c.makeTemp(ctx)
+	}
+	if err != nil {
 		return res, err
 	}
 	res, err = c.fill(ctx)
 	if err == nil {
 		// From here on the copy exists or not; nothing else may fail.
 		if err = c.publish(ctx); err == nil {
+			c.forgo()
 			return res, nil
 		}
 	}
-	c.discard(ctx)
+	c.discard(ctx, err)
 	return res, err
 }
 
@@ -131,7 +141,7 @@ func (c *copier) makeTemp(ctx context.Context) error {
 	how := vfs.OpenHow{Access: vfs.ShareRead | vfs.ShareWrite, Create: &vfs.CreateHow{
 		Type: vfs.TypeReg,
 		Mode: vfs.CreateGuarded,
-		Set:  vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600},
+		Set:  vfs.SetAttr{Valid: vfs.MaskMode, Mode: tempMode},
 	}}
 	var err error
 	lost := 0
@@ -175,14 +185,19 @@ func (c *copier) openTemp(ctx context.Context, how *vfs.OpenHow) (err error) {
 	return err
 }
 
-// discard closes the temporary and removes it. An error of its Close does not matter.
-func (c *copier) discard(ctx context.Context) {
+// discard closes the temporary and removes it, after the copy has failed with err. One from which a later
+// copy can go on stays. An error of its Close does not matter.
+func (c *copier) discard(ctx context.Context, err error) {
 	closing, cancel := cleanup(ctx)
 	defer cancel()
 	if c.out != nil {
 		_ = c.closeOut(closing)
 	}
+	if c.mark.Temp != "" && !c.ending && broken(ctx, err) {
+		return
+	}
 	c.left.add(c.temp, RemoveTemp(ctx, c.dst, c.temp, nil))
+	c.forgo()
 }
 
 func (c *copier) closeOut(ctx context.Context) error {
@@ -213,6 +228,7 @@ func (c *copier) fill(ctx context.Context) (res Result, err error) {
 		err = c.verify(ctx)
 	}
 	if err == nil {
+		c.ending = true
 		err = c.attributes(ctx, &res)
 	}
 	if err == nil && c.syncer != nil {

@@ -21,6 +21,19 @@
 // stable. The caller syncs directories, since it knows when a directory is done. It also
 // syncs links and nodes: each such sync may be one of the whole disk, which many can share.
 //
+// # Going on in a large file
+//
+// With Target.Part the copy of a file that was broken off, or whose process was killed, is gone on with by a
+// later one. From time to time the bytes without a gap from the beginning are committed, and then a [Mark]
+// says so: what it says is there after a crash of either end. The temporary of a mark stays where the copy
+// ends because its context does, or for want of an answer; after any other error it is removed.
+//
+// The later copy goes on only if source and temporary are what they were: the source by file system, file
+// id, size, mtime and ctime; the temporary by file system, file id, owner, mode, one name, length, and its
+// first and last bytes up to the mark, which are compared with the source's. What is behind the mark is cut
+// off. In any doubt the temporary is removed, and the copy begins anew. The bytes between are not compared,
+// but with Options.Verify: then all of the source is read, and hashed, and the whole copy is read back.
+//
 // # Read back
 //
 // With Options.Verify the copy is committed, and then read back from the server. Where the

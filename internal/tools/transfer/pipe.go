@@ -31,6 +31,13 @@ func (c *copier) pump(ctx context.Context) (after vfs.Attr, err error) {
 		in: c.in, out: c.out, o: c.o, sum: c.sum,
 		pieces: pieces{size: c.before.Size, chunk: c.o.paced()},
 		moved:  func(n int) { c.moved.Add(int64(n)); c.o.moved(int64(n)) },
+		from:   c.from, end: c.from,
+	}
+	if p.sum == nil {
+		p.pieces.off = c.from
+	}
+	if c.dst.Part != nil {
+		p.milestones = &milestones{note: c.note, every: c.dst.Part.Every, last: c.from, begun: make(map[uint64]struct{})}
 	}
 	p.pieces.seek(c.in, &c.before)
 	p.zeros = p.pieces.holes == nil && sparse(&c.before)
@@ -54,14 +61,16 @@ func sparse(a *vfs.Attr) bool { return a.Has(vfs.MaskUsed) && a.Used < a.Size }
 
 // pipe moves the bytes of a file from in to out. Without an out it only hashes them.
 type pipe struct {
-	in, out vfs.File
-	o       *Options
-	sum     *digest // nil: none
-	how     vfs.Stability
-	zeros   bool           // do not write blocks of zeros
-	behind  bufpool.Writer // nil if out is none
-	moved   func(n int)
-	workers *workers // nil if there is but one piece
+	in, out    vfs.File
+	o          *Options
+	sum        *digest // nil: none
+	how        vfs.Stability
+	zeros      bool           // do not write blocks of zeros
+	behind     bufpool.Writer // nil if out is none
+	moved      func(n int)
+	workers    *workers    // nil if there is but one piece
+	from       uint64      // what is before is written
+	milestones *milestones // nil: there are none
 
 	mu       sync.Mutex
 	pieces   pieces
@@ -120,7 +129,7 @@ func (p *pipe) step(ctx context.Context, post *vfs.Attr) (more bool, err error) 
 		return false, err
 	}
 	p.workers.moved(p.in)
-	return true, nil
+	return true, p.mark(ctx, at)
 }
 
 // take returns the next piece and two channels: the first is closed when the piece may be
@@ -131,6 +140,9 @@ func (p *pipe) take(ctx context.Context) (at piece, turn, done chan struct{}, er
 	at, err = p.pieces.next(ctx, p.sum != nil)
 	if err != nil {
 		return at, nil, nil, p.read(err)
+	}
+	if at.n > 0 {
+		p.milestones.begin(at)
 	}
 	if at.n == 0 || p.sum == nil {
 		return at, nil, nil, nil
@@ -169,7 +181,7 @@ func (p *pipe) move(ctx context.Context, at piece, turn, done chan struct{}, pos
 		}
 	}
 	switch {
-	case p.out == nil:
+	case p.out == nil, at.off+at.n <= p.from:
 		return nil
 	case p.zeros:
 		return p.writeData(ctx, buf.B, at.off)

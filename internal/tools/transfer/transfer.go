@@ -86,6 +86,9 @@ type Target struct {
 	// Tag marks the temporaries further, behind Options.Tag, which is not empty then: up to two numbers
 	// in hexadecimal, each with a "-" behind it.
 	Tag string
+	// Part, if not nil, has the copy of a regular file go on where an earlier one ended. It belongs to
+	// one call of File.
+	Part *Part
 }
 
 // lists reports whether what is made in Dir may begin with access control lists.
@@ -145,6 +148,7 @@ type Result struct {
 	Handle   vfs.Handle
 	Attr     vfs.Attr // of the copy, as far as the peer sent them
 	Bytes    uint64   // the size of the file
+	Resumed  uint64   // of them, those that an earlier copy had copied (Target.Part)
 	Verified bool
 	Grew     bool // the source grew meanwhile: the copy has what was there at first
 	Lost     Lost
@@ -182,15 +186,20 @@ func Chunk(ctx context.Context, src Source, dst Target) (int, error) {
 // none has, the error Is ErrVanished.
 func File(ctx context.Context, src Source, dst Target, o *Options) (Result, error) {
 	t := tries{src: &src, fresh: src.Fresh}
+	if dst.Part != nil {
+		t.was = dst.Part.Was
+	}
 	for {
-		c := copier{src: &src, dst: &dst, o: o, first: t.first, fresh: t.fresh, left: t.left}
+		c := copier{src: &src, dst: &dst, o: o, first: t.first, fresh: t.fresh, left: t.left, was: t.was}
 		res, err := c.copy(ctx)
 		if err == nil {
-			o.moved(int64(res.Bytes) - c.moved.Load()) // holes
+			res.Resumed = c.from
+			o.moved(int64(res.Bytes-c.from) - c.moved.Load()) // holes
 			return res, nil
 		}
 		o.moved(-c.moved.Load())
-		t.left = c.left
+		c.skipped(-int64(c.from))
+		t.left, t.was = c.left, c.was
 		if err := t.again(ctx, &c, err); err != nil {
 			return Result{}, t.left.explain(err)
 		}
@@ -236,6 +245,11 @@ func IsTemp(name, tag string) bool {
 const maxMarks = 2
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+
+// LooksTemp reports whether name is one that copies with any tag may give to temporaries.
+func LooksTemp(name string) bool {
+	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix) && vfs.CheckName(name) == nil
+}
 
 // cleanup is the context in which things are put right after an error, also
 // after ctx has ended.
