@@ -96,8 +96,8 @@ An owner counts as lost if the copy has not the one that is meant. verify with t
 
 If a server stops answering, the destination is full, or the source as a whole is not there any more
 (removed, or another directory is in its place), the copy ends, once, with status 4, 2 or 4, and says how
-to go on. So does one that is interrupted, with status 130: it removes what is unfinished, unless a server
-does not answer for 2 seconds; then it names the temporaries that stay (with --json notes of
+to go on. So does one that is interrupted, with status 130: it removes what is unfinished, but for parts of
+large files, unless a server does not answer for 2 seconds; then it names the temporaries that stay (with --json notes of
 "kind":"temporary", and temporaries_left in the summary). Directories below DEST that it has made and not
 finished have mode 0700, so that what is half there is nobody's yet; so have those for whose contents
 there was no space, or no answer. The next run that comes through gives them their own.
@@ -112,6 +112,12 @@ directories have records; files are copied anew. While the same copy is under wa
 record. A copy that is killed (kill -9) leaves files named .nfsbox-*.tmp, that of one file, too. The same
 command removes them within a week, and no other does, as a copy may be at it. Those of a copy without a
 record, and of one file after a loss of power, go by hand when nothing is copied there.
+
+A file of more than 1 GiB, in a directory or alone, goes on within itself: each 256 MiB that are safe in DEST are
+noted in the record. What an interrupted copy has of it stays there as .nfsbox-*.tmp, and is told of; the same
+command goes on behind it, if SOURCE's file is unchanged and the temporary is that one. In any doubt it is
+copied anew. With --verify all of it is compared. When the copy has ended well no such file is left; --no-resume removes
+those of the copy before at its end, and a record that is forgotten names them.
 
 With --job the record has a name, and stays: below $XDG_STATE_HOME/nfsbox/jobs (or
 ~/.local/state/nfsbox/jobs), with a job.json that says how the last run has ended. The same command, run

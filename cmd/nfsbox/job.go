@@ -48,7 +48,8 @@ job set changes how fast a copy that runs may be (--max-rate), and how many call
 (--max-load), until it ends.
 
 job forget removes a record. Its command, run again, copies all anew: nothing tells any more which files it
-had copied. No copy and no source is touched. One that runs is not forgotten.
+had copied. No copy and no source is touched: temporaries of large files that it had copied in part are named.
+One that runs is not forgotten.
 
 A record that is damaged, of a later version, or refused, is told of, with status 2, and the others are
 listed. Nothing is changed. Refused is what may be another user's: a record, or a file in it, or a directory
@@ -347,5 +348,9 @@ func forget(e *env, n jobNamed) error {
 		lost = fmt.Sprintf("its command copies all anew, %s recorded as copied too", text(counted{r.Files, "file|files"}))
 	}
 	_, err = fmt.Fprintf(e.stdout, "%s is forgotten; %s\n", r.Name, lost)
+	for _, text := range orphans(string(r.Job.Dest), r.Parts) {
+		_, werr := fmt.Fprintf(e.stdout, "it has left %s\n", text)
+		err = errors.Join(err, werr)
+	}
 	return err
 }

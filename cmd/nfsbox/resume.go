@@ -21,7 +21,7 @@ func (r *cpRun) known(dest string, sources []string) error {
 	if !r.keeps() || len(sources) > 1 {
 		return nil
 	}
-	prune()
+	prune(r.tracker)
 	return r.open(sources[0], dest, false)
 }
 

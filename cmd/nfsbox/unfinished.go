@@ -16,6 +16,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/jobs"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -181,7 +182,7 @@ func (u *unfinished) load() {
 
 // lastEntry is when the run was last known to be at work.
 func lastEntry(dir *os.Root) (at time.Time) {
-	for _, name := range [...]string{job.RecordFile, begunFile} {
+	for _, name := range [...]string{job.RecordFile, job.PartsFile, begunFile} {
 		if info, err := dir.Lstat(name); err == nil && info.ModTime().After(at) {
 			at = info.ModTime()
 		}
@@ -189,7 +190,8 @@ func lastEntry(dir *os.Root) (at time.Time) {
 	return at
 }
 
-// begin makes the record that of a new run. Nothing of an earlier one is used.
+// begin makes the record that of a new run. Nothing of an earlier one is used. Its parts of large files stay
+// known: the run removes them in the end.
 func (u *unfinished) begin(now begun, random func([]byte)) error {
 	var nonce [16]byte
 	random(nonce[:])
@@ -226,7 +228,8 @@ func (u *unfinished) id() string { return strings.Join([]string{"cp", u.now.Nonc
 
 // idle reports whether nothing was copied that the record knows of.
 func (u *unfinished) idle() bool {
-	return (u.now.Inside || len(u.now.Dir) == 0) && !job.Recorded(u.dir)
+	parts, err := job.Parts(u.dir)
+	return (u.now.Inside || len(u.now.Dir) == 0) && !job.Recorded(u.dir) && len(parts) == 0 && err == nil
 }
 
 // close gives the record up, and removes it if the copy has ended well.
@@ -246,8 +249,9 @@ func idOf(a *vfs.Attr) []uint64 {
 	return []uint64{a.FSID[0], a.FSID[1], a.FileID}
 }
 
-// prune removes records that are too old to be gone on with, and that no run has.
-func prune() {
+// prune removes records that are too old to be gone on with, and that no run has. It tells t what they have
+// left.
+func prune(t *progress.Tracker) {
 	all, err := unfinishedRoot(false)
 	if err != nil {
 		return // there are none
@@ -265,14 +269,14 @@ func prune() {
 			continue
 		}
 		if at := lastEntry(dir); !at.IsZero() && time.Since(at) > maxUnfinished {
-			pruneOne(all, dir, name)
+			pruneOne(t, all, dir, name)
 		}
 		_ = dir.Close() // nothing was written
 	}
 }
 
 // pruneOne removes a record, unless a run has it. A record that stays is met again.
-func pruneOne(all, dir *os.Root, name string) {
+func pruneOne(t *progress.Tracker, all, dir *os.Root, name string) {
 	lock, err := dir.Open(".")
 	if err != nil {
 		return
@@ -281,6 +285,28 @@ func pruneOne(all, dir *os.Root, name string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // it is not waited for
 	if job.Lock(ctx, lock) == nil && time.Since(lastEntry(dir)) > maxUnfinished {
+		var was begun
+		if b, err := jobs.Read(dir, begunFile); err == nil {
+			_ = json.Unmarshal(b, &was) // it is only told
+		}
+		parts, _ := job.Parts(dir) // those of a damaged file are not known
+		for _, text := range orphans(was.Dest, parts) {
+			t.Report(progress.Event{Type: "note", Kind: job.KindTemporary, Message: "a copy was not gone on with for a week, and is forgotten; it has left " + text})
+		}
 		_ = all.RemoveAll(name)
 	}
+}
+
+// maxOrphans is how many temporaries are named that nothing goes on from any more.
+const maxOrphans = 5
+
+// orphans name the temporaries of a copy to dest that is forgotten.
+func orphans(dest string, parts []job.Part) (texts []string) {
+	for i, p := range parts {
+		if i == maxOrphans {
+			return append(texts, text(counted{uint64(len(parts) - i), "more|more"}))
+		}
+		texts = append(texts, fmt.Sprintf("%s, with %s of %s, of the copy to %s; remove it by hand", quoteArg(p.Temp), progress.Size(p.Bytes), quoteArg(p.Path), quoteArg(dest)))
+	}
+	return texts
 }

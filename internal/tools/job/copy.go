@@ -88,6 +88,12 @@ type CopyOptions struct {
 	// Locked is the record, if the caller has locked it (LockRecord), and closes it after Copy;
 	// nil: Copy locks it.
 	Locked *os.File
+	// Parts is the directory that has what is known of large files that are copied in part, for a copy
+	// without a Record, which has them itself; nil: none. Its temporaries have the Tag.
+	Parts *os.Root
+	// Large is the size in bytes above which the copy of a file goes on where an earlier run has ended, with a
+	// Record or Parts; 0: DefaultLarge.
+	Large uint64
 	// Sync, if not nil, makes Dest what Source is: what is the same in both stays as it is.
 	Sync *SyncOptions
 	// RecordOptional says that the copy goes on if the record cannot be opened or written, which
@@ -126,6 +132,8 @@ type Summary struct {
 
 	Mounts uint64 `json:"-"` // directories of other file systems, which are copied as empty ones
 
+	Kept uint64 `json:"parts_kept"` // files that are copied in part, and whose temporaries are kept for the next run
+
 	Left uint64 `json:"temporaries_left"` // temporaries that could not be removed when the job ended early, or may appear yet
 
 	DirsClosed uint64 `json:"dirs_closed"` // directories of the destination that are not finished: they keep mode 0700 until they are
@@ -161,6 +169,7 @@ type copyJob struct {
 	kept   keptLinks
 	ids    copyIDs
 	record *record   // nil: none
+	parts  *parts    // nil: none
 	unkept sync.Once // the record could not be written
 
 	forgotten  atomic.Uint64 // directories of the destination
@@ -199,7 +208,7 @@ func Copy(ctx context.Context, o CopyOptions) (Summary, error) {
 		err = cerr
 	}
 	sum := j.summary(&before)
-	sum.Left = j.left.tell(o.Progress)
+	sum.Left, sum.Kept = j.left.tell(o.Progress), j.tellParts()
 	return sum, err
 }
 
@@ -227,6 +236,7 @@ func (j *copyJob) run(ctx context.Context) error {
 	if err := j.tree(ctx, visit, j.secondWalk); err != nil {
 		return errors.Join(err, j.settle(ctx))
 	}
+	j.clearParts(ctx)
 	if err := j.deleteExtras(ctx); err != nil {
 		return errors.Join(err, j.settle(ctx))
 	}
@@ -276,6 +286,7 @@ func (j *copyJob) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	j.openParts()
 	if err := j.refuseOntoItself(ctx, e); err != nil {
 		return err
 	}
@@ -388,6 +399,7 @@ func (j *copyJob) single(ctx context.Context) error {
 	if err := errors.Join(end(j.item(watched, state, j.o.Name, &e, nil)), ctx.Err()); err != nil {
 		return err
 	}
+	j.clearParts(ctx)
 	if err := j.syncDest(ctx); err != nil {
 		return err
 	}

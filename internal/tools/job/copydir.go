@@ -198,6 +198,9 @@ func (j *copyJob) keepMtime(ctx context.Context, dir vfs.Handle, probe func() er
 // Extra notes what the source does not have. It is deleted when all is copied.
 func (j *copyJob) Extra(ctx context.Context, d *delta.Dir, e *vfs.Entry) error {
 	s := d.Data.(*dirState)
+	if j.parts.spares(string(e.Name)) {
+		return ctx.Err()
+	}
 	if _, wanted, err := j.wanted(ctx, d.Dir, Place{FS: j.o.Dest.FS, Handle: s.handle}, e); wanted || err != nil {
 		j.extras.add(d.Path(string(e.Name)))
 		j.condemned(s) // what is at fault shows then

@@ -339,6 +339,7 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 		}
 	}
 	begun := j.begun.Load()
+	dst.Part = j.part(s, &src, dst.Name)
 	res, err := j.hands.Copy(ctx, s.where(), src, dst, &j.t)
 	if err != nil {
 		return copied, nil, err

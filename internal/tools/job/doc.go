@@ -89,6 +89,12 @@
 //   - With Verify all of them are compared. Nothing else finds a copy whose bytes were changed
 //     and whose time was put back.
 //
+// A file larger than CopyOptions.Large is noted while it is copied, in a file beside the record, each time that
+// a quarter of such a size more is stable in the destination. A run that ends early, or is killed, leaves its temporary,
+// which no run removes that may go on there (package transfer). The bytes that are there count as skipped. What
+// is noted and not gone on with, as the source has no such file any more or the job was begun anew, is
+// removed when all is copied. At most [maxParts] files are noted.
+//
 // Entries are only appended, and carry checksums. A file whose entry is bad is copied again, and
 // what follows the last good entry is cut off. When a run goes on it makes an index from the
 // entries, in files beside the record (package index).

@@ -127,7 +127,8 @@ func (j *copyJob) reopen(ctx context.Context, s *dirState) error {
 	return j.sweep(ctx, s.handle)
 }
 
-// sweep removes temporaries that an earlier run of this job left in a directory. The
+// sweep removes temporaries that an earlier run of this job left in a directory, but for those of files
+// that are copied in part. The
 // record's lock, or the caller, ensures that no other run is active.
 func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
 	if !j.o.Sweep && (j.record == nil || !j.record.resumed) {
@@ -138,7 +139,7 @@ func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
 			return fmt.Errorf("look for temporaries: %w", err)
 		}
 		name := string(e.Name)
-		if !isOurTemp(name, j.t.Tag) {
+		if !isOurTemp(name, j.t.Tag) || j.parts.spares(name) {
 			continue
 		}
 		if _, err := j.o.Dest.FS.Remove(ctx, dir, name, false); err != nil && !errors.Is(err, vfs.ErrNoEnt) {

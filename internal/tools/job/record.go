@@ -35,7 +35,7 @@ import (
 // xattrBit).
 //
 // Entries are found by an index in files beside the record, which is made from it (package
-// index).
+// index). Large files that are not complete are in another one (PartsFile).
 const (
 	// RecordFile is the name of the record in its directory.
 	RecordFile = "copied"

@@ -5,6 +5,7 @@
 //
 //	copied    the record; a run has it locked from before it reads or writes anything else here
 //	index.*   the record's index, made from it
+//	parts     large files that are copied in part, while there are some
 //	job.json  the job; docs/json.md has its fields
 //
 // A copy without a name has a directory, too, beside them, while there is something to go on from. It

@@ -72,11 +72,12 @@ type Record struct {
 	// State is how it stands: "" if it has not begun. A run that was killed is Interrupted, whatever
 	// job.json says. Where there are no locks it is what that says.
 	State  State
-	Killed bool      // it has not said how it ended
-	By     string    // the process that has it, if it is Running, as far as that is known
-	At     time.Time // when it was last known to be at work
-	Job    Job       // what is not known is zero
-	Files  uint64    // that are recorded as copied
+	Killed bool       // it has not said how it ended
+	By     string     // the process that has it, if it is Running, as far as that is known
+	At     time.Time  // when it was last known to be at work
+	Job    Job        // what is not known is zero
+	Files  uint64     // that are recorded as copied
+	Parts  []job.Part // files that are copied in part
 
 	id string // the name of its directory
 }
@@ -179,6 +180,7 @@ func (r *Record) load(dir *os.Root) error {
 		return err
 	}
 	r.Files = job.Entries(dir)
+	r.Parts, _ = job.Parts(dir) // of a damaged file nothing is known, and the next run says so
 	d := Dir{Root: dir}
 	switch err = d.Load(); {
 	case errors.Is(err, fs.ErrNotExist) && r.Named:
@@ -190,7 +192,7 @@ func (r *Record) load(dir *os.Root) error {
 		return err
 	}
 	r.Job, r.State = d.Job, d.Job.State
-	for _, name := range [...]string{job.RecordFile, begunFile, FileName} {
+	for _, name := range [...]string{job.RecordFile, job.PartsFile, begunFile, FileName} {
 		if info, err := dir.Lstat(name); err == nil && info.ModTime().After(r.At) {
 			r.At = info.ModTime()
 		}
@@ -346,7 +348,7 @@ func (r *Record) lock(dir *os.Root) (*os.File, error) {
 }
 
 // ofRecord matches the names of files that records have.
-var ofRecord = regexp.MustCompile(`^(copied|index\.[A-Za-z0-9.]+|job\.json|control\.json|begun|target|places|source)$|^[a-z]+(\.json)?(\.[A-Z0-9]+)?\.tmp$`)
+var ofRecord = regexp.MustCompile(`^(copied|parts|index\.[A-Za-z0-9.]+|job\.json|control\.json|begun|target|places|source)$|^[a-z]+(\.json)?(\.[A-Z0-9]+)?\.tmp$`)
 
 // empty removes what a record has in dir, the record itself at the end: until then it is locked
 // for other processes.
