@@ -96,7 +96,7 @@ func (n *broker) work(name string, allow ...string) *exec.Cmd {
 func TestWorkers(t *testing.T) {
 	b := newBox(t)
 	n := b.broker()
-	files := b.soakFiles(2000, 200_000)
+	files := b.soakFiles(800, 200_000)
 	for i := range files {
 		b.write(b.path("src", fmt.Sprint("d", i/100), fmt.Sprint("f", i)), strings.Repeat(fmt.Sprintf("file %d\n", i), 1+i%300))
 	}

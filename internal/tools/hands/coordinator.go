@@ -19,8 +19,8 @@ const (
 	MaxWorkers = 64
 
 	// maxOutstanding is how many files a job has with its workers, in batches that are dealt or
-	// filled: 10 KiB each, with the goroutine that waits for it. At the bound the walk waits.
-	maxOutstanding = 4096
+	// filled: 25 KiB each, with the goroutine that waits for it. At the bound the walk waits.
+	maxOutstanding = 2048
 
 	// linger is how long a batch waits for company after its last file.
 	linger = 3 * time.Millisecond
