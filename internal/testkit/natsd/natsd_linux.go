@@ -54,16 +54,22 @@ func Start(t testing.TB, opts Options) *Server {
 		_ = l.Close() // the server takes it
 	}
 	s.Addr = net.JoinHostPort(s.opts.Addr, fmt.Sprint(port))
-	config := fmt.Sprintf("listen: %q\n%s\n", s.Addr, s.opts.Config)
-	if !opts.Plain {
+	s.Configure(t, opts.Config)
+	t.Cleanup(s.Kill)
+	s.Restart(t)
+	return s
+}
+
+// Configure has the next start of the server read other lines in place of Options.Config.
+func (s *Server) Configure(t testing.TB, lines string) {
+	t.Helper()
+	config := fmt.Sprintf("listen: %q\n%s\n", s.Addr, lines)
+	if !s.opts.Plain {
 		config += fmt.Sprintf("jetstream { store_dir: %q }\n", s.store())
 	}
 	if err := os.WriteFile(s.path("conf"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Kill)
-	s.Restart(t)
-	return s
 }
 
 // URL is that of the server, for clients of its network.

@@ -129,7 +129,7 @@ func (b *Broker) judge(err error) error {
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return fmt.Errorf("%w: %s takes messages of %d bytes at most: set its max_payload", queue.ErrTooLong, b.hosts, b.nc.MaxPayload())
 	}
-	if refused := b.refusal(); refused != nil {
+	if refused := b.refusal(); refused != nil && !errors.Is(err, nats.ErrPermissionViolation) {
 		return fmt.Errorf("%w: %s refuses: %w", queue.ErrBroker, b.hosts, refused)
 	}
 	for _, p := range passing {

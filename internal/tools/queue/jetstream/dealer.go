@@ -60,6 +60,7 @@ func (d *dealer) Answer(ctx context.Context, reply func(ctx context.Context, que
 	if err != nil {
 		return d.b.judge(err)
 	}
+	d.heard(ctx)
 	given, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait()
@@ -96,6 +97,14 @@ func (d *dealer) Answer(ctx context.Context, reply func(ctx context.Context, que
 			return d.b.judge(err)
 		}
 	}
+}
+
+// heard waits until the broker knows of a subscription: then the first wait for a question tells
+// whether it is allowed. In an outage the broker hears of it later.
+func (d *dealer) heard(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	_ = d.b.nc.FlushWithContext(ctx)
 }
 
 // leave has the broker send no more questions, and says to those who have asked that nobody answers.
