@@ -50,15 +50,15 @@ func (d *dealer) Deal(ctx context.Context, it queue.Item) error {
 
 // Answer implements [queue.Dealer].
 func (d *dealer) Answer(ctx context.Context, reply func(ctx context.Context, question []byte) []byte) error {
-	if err := d.b.connected(ctx); err != nil {
-		return err
-	}
-	sub, err := d.b.nc.QueueSubscribeSync(subjectOf(d.job)+"ask", "coordinators")
-	if err == nil {
-		err = sub.SetPendingLimits(maxWaiting, maxWaitingBytes)
-	}
+	var sub *nats.Subscription
+	err := d.b.call(ctx, func(context.Context) (err error) {
+		if sub, err = d.b.nc.QueueSubscribeSync(subjectOf(d.job)+"ask", "coordinators"); err != nil {
+			return err
+		}
+		return sub.SetPendingLimits(maxWaiting, maxWaitingBytes)
+	})
 	if err != nil {
-		return d.b.judge(err)
+		return err
 	}
 	d.heard(ctx)
 	given, cancel := context.WithCancel(ctx)
@@ -94,7 +94,13 @@ func (d *dealer) Answer(ctx context.Context, reply func(ctx context.Context, que
 		case errors.Is(err, nats.ErrSlowConsumer): // some were lost, and their askers find out
 			<-slots
 		default:
-			return d.b.judge(err)
+			<-slots
+			if err := d.b.judge(err); !errors.Is(err, errAgain) {
+				return err
+			}
+			if err := d.b.pause(ctx); err != nil { // the connection may be closing
+				return err
+			}
 		}
 	}
 }
