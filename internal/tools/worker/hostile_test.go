@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -382,7 +383,8 @@ func TestGivenUp(t *testing.T) {
 		}
 		going, stop := context.WithCancel(t.Context())
 		defer stop()
-		go func() { // workers that die of deadly, one after the other
+		var dying sync.WaitGroup
+		dying.Go(func() { // workers that die of deadly, one after the other
 			for n := byte(1); going.Err() == nil; n++ {
 				l, err := taker.Take(going)
 				if err != nil {
@@ -399,9 +401,10 @@ func TestGivenUp(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 			}
-		}()
+		})
 		time.Sleep(5 * time.Minute)
 		stop()
+		dying.Wait()
 		x.worker(srcURL, dstURL)
 		s := <-done
 		if s.Files != 3 || s.Errors != 3 {
