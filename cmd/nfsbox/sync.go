@@ -33,7 +33,8 @@ SOURCE, and is made if it does not exist; the directory above it must exist. A S
 link is refused: SOURCE/ is the directory that it leads to. A DEST that is a link to a directory is that
 directory.
 
-Files are the same if they have the same size and time of last change, as far as both sides keep times;
+Files are the same if they have the same size and time of last change, as far as both sides keep times
+(contents are compared where the destination has no such time: NFSv3 has none before 1970 or after 2106);
 symbolic links if they lead to the same; devices if they have the same number. Where nothing but the
 mode or the owner differs, those are set again and no bytes are copied; of directories, links and
 special files so is the time. With --checksum the contents are compared of all files that have the same

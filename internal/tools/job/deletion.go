@@ -113,14 +113,22 @@ func (v *deletion) Extra(ctx context.Context, d *delta.Dir, e *vfs.Entry) error 
 	if v.o.OneFileSystem && !d.Data.(*deletedIn).some.Load() {
 		return nil // something may be mounted there
 	}
-	if !v.extras.has(d.Path(string(e.Name))) {
-		return nil
-	}
-	return v.unwanted(ctx, d, e)
+	return v.unless(ctx, d, e, func(below any) error {
+		if !v.extras.has(d.Path(string(e.Name))) {
+			v.extras.late()
+			return nil
+		}
+		return v.condemn(d, e, below)
+	})
 }
 
 // unwanted deletes what the destination has, unless the job's filter leaves it out.
 func (v *deletion) unwanted(ctx context.Context, d *delta.Dir, e *vfs.Entry) error {
+	return v.unless(ctx, d, e, func(below any) error { return v.condemn(d, e, below) })
+}
+
+// unless calls end for what the destination has, unless the job's filter leaves it out.
+func (v *deletion) unless(ctx context.Context, d *delta.Dir, e *vfs.Entry, end func(below any) error) error {
 	below, wanted, err := v.wanted(ctx, d.Dir, Place{FS: v.o.Dest.FS, Handle: d.Data.(*deletedIn).handle}, e)
 	switch {
 	case errors.Is(err, vfs.ErrNoEnt):
@@ -131,7 +139,7 @@ func (v *deletion) unwanted(ctx context.Context, d *delta.Dir, e *vfs.Entry) err
 	case !wanted:
 		return nil
 	}
-	return v.condemn(d, e, below)
+	return end(below)
 }
 
 // choice is what is deleted of a directory, of which the filter knows below. What it leaves out stays.

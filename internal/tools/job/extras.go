@@ -35,18 +35,22 @@ func (x *extras) add(path string) {
 	x.names[maphash.String(x.seed, path)] = struct{}{}
 }
 
-// has reports whether a path is remembered, and counts those that are not.
+// has reports whether a path is remembered.
 func (x *extras) has(path string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	ok := false
-	if x.names != nil {
-		_, ok = x.names[maphash.String(x.seed, path)]
+	if x.names == nil {
+		return false
 	}
-	if !ok {
-		x.later++
-	}
+	_, ok := x.names[maphash.String(x.seed, path)]
 	return ok
+}
+
+// late counts a name that is not remembered, and would be deleted if it were.
+func (x *extras) late() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.later++
 }
 
 // left returns how many names stay that the source has lost meanwhile, and how many of the others

@@ -76,6 +76,25 @@ func TestSyncDeleteSourceEmpties(t *testing.T) {
 	alikeTrees(t, src, dst)
 }
 
+// TestSyncDeleteLeavesOut: a name that only the destination has and that is left out is nothing that the
+// source has lost: it is not told of as such.
+func TestSyncDeleteLeavesOut(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	src.file("k", 0o644, nil)
+	for _, path := range []string{"k", "gone", "keep.me", ".snapshot/f"} {
+		dst.file(path, 0o644, nil)
+	}
+	sum, v := syncedBy(t, src, dst, rules(t, "- *.me\n"))
+	if sum.Deleted != 1 || strings.Contains(v.String(), KindNotDeleted) {
+		t.Errorf("%+v\n%v", sum, v)
+	}
+	for _, path := range []string{"k", "keep.me", ".snapshot/f"} {
+		if _, err := vfs.Resolve(t.Context(), dst.fs, dst.root, path, false); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 // TestSyncDeleteListedMissing: where a listed path is not there, nothing is deleted.
 func TestSyncDeleteListedMissing(t *testing.T) {
 	src, dst := doomed(t, memfs.Options{}, memfs.Options{})

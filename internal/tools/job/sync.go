@@ -101,7 +101,7 @@ func (j *copyJob) alikeThere(ctx context.Context, at *hands.Dir, src *transfer.S
 	case a.Type != b.Type, j.kept.another(a, b), b.Nlink > 1 && a.Nlink < 2 && a.Type != vfs.TypeReg:
 	case a.Type == vfs.TypeReg:
 		same = a.Size == b.Size && (timely || j.o.Sync.Checksum)
-		if same && j.o.Sync.Checksum {
+		if same && (j.o.Sync.Checksum || !j.tells(a.Mtime, b.Mtime)) {
 			same, err = j.sameContents(ctx, at, src, there)
 		}
 	case a.Type == vfs.TypeSymlink:
@@ -116,6 +116,10 @@ func (j *copyJob) alikeThere(ctx context.Context, at *hands.Dir, src *transfer.S
 func (j *copyJob) sameTime(src, dst time.Time) bool {
 	return src.Sub(dst).Abs() < j.timeDelta || transfer.NFSTime(src).Sub(dst).Abs() < j.timeDelta
 }
+
+// tells reports whether times that are the same tell that nothing was written in between: all times that
+// the destination does not have become the same one there.
+func (j *copyJob) tells(src, dst time.Time) bool { return src.Sub(dst).Abs() < j.timeDelta }
 
 // sameContents compares two files of one size. If the destination's cannot be read, it is not the
 // same.

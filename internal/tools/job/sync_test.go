@@ -196,6 +196,32 @@ func TestSyncChecksum(t *testing.T) {
 	alikeTrees(t, src, dst)
 }
 
+// TestSyncTimesThatAreLost: NFSv3 has one time for all before 1970, and one for all after 2106. Files that
+// have it are compared, and what was written to one is copied.
+func TestSyncTimesThatAreLost(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	to := newTree(t, nfsTimes{dst.fs})
+	at := func(year int) vfs.SetAttr {
+		return vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: time.Date(year, 1, 2, 3, 4, 5, 0, time.UTC)}
+	}
+	src.set(src.file("early", 0o644, []byte("a1")), at(1960))
+	src.set(src.file("late", 0o644, []byte("b1")), at(2200))
+	src.set(src.file("same", 0o644, []byte("c1")), at(1960))
+	synced(t, src, to, SyncOptions{})
+	for name, set := range map[string]vfs.SetAttr{"early": at(1965), "late": at(2300)} {
+		src.write(src.at(name), 1, []byte("2"))
+		src.set(src.at(name), set)
+	}
+	if sum, v := synced(t, src, to, SyncOptions{}); sum.Files != 2 {
+		t.Errorf("%d files copied, want 2\n%v", sum.Files, v)
+	}
+	for name, want := range map[string]string{"early": "a2", "late": "b2", "same": "c1"} {
+		if got := string(dst.read(dst.at(name), 2)); got != want {
+			t.Errorf("%s holds %q, want %q", name, got, want)
+		}
+	}
+}
+
 // TestSyncFolds: a destination that takes two names for one loses nothing by a sync: of two such
 // names the one that it has stays, and the other has failed.
 func TestSyncFolds(t *testing.T) {
