@@ -48,7 +48,7 @@ func newPartly(t *testing.T) *partly {
 	return p
 }
 
-func (p *partly) run(ctx context.Context) (Summary, error, string) {
+func (p *partly) run(ctx context.Context) (Summary, string, error) {
 	p.t.Helper()
 	o, v := options(p.t, p.src, p.dst, "copy")
 	o.Record, o.ID, o.Large, o.Verify, o.Parallel = p.dir, p.id, testLarge, p.verify, 1
@@ -57,12 +57,12 @@ func (p *partly) run(ctx context.Context) (Summary, error, string) {
 		o.Record, o.Parts, o.Tag, o.Sweep = nil, p.dir, "0123", true
 	}
 	s, err := Copy(ctx, o)
-	return s, err, v.String()
+	return s, v.String(), err
 }
 
 // breakOff runs the copy until a part of the large file was noted, and breaks it off: from then on each
 // operation calls how.
-func (p *partly) breakOff(how func(cancel func()) error) (Summary, error, string) {
+func (p *partly) breakOff(how func(cancel func()) error) (Summary, string, error) {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.t.Context())
 	defer cancel()
@@ -76,12 +76,12 @@ func (p *partly) breakOff(how func(cancel func()) error) (Summary, error, string
 		}
 		return nil
 	})
-	s, err, told := p.run(ctx)
+	s, told, err := p.run(ctx)
 	p.out.set(nil)
-	return s, err, told
+	return s, told, err
 }
 
-func (p *partly) interrupt() (Summary, error, string) {
+func (p *partly) interrupt() (Summary, string, error) {
 	return p.breakOff(func(cancel func()) error { cancel(); return nil })
 }
 
@@ -148,9 +148,9 @@ func TestLargeGoesOn(t *testing.T) {
 				var told string
 				switch how {
 				case "interrupted":
-					s, err, told = p.interrupt()
+					s, told, err = p.interrupt()
 				case "silent":
-					s, err, told = p.breakOff(func(func()) error { return vfs.ErrNoAnswer })
+					s, told, err = p.breakOff(func(func()) error { return vfs.ErrNoAnswer })
 				case "killed":
 					s, err = p.killed()
 				}
@@ -164,7 +164,7 @@ func TestLargeGoesOn(t *testing.T) {
 				if err != nil || len(all) != 1 || len(p.dst.temps()) != 1 {
 					t.Fatalf("%s: %+v, %v, %q", how, all, err, p.dst.temps())
 				}
-				wrote := p.written(func() { s, err, told = p.run(t.Context()) })
+				wrote := p.written(func() { s, told, err = p.run(t.Context()) })
 				if s.ExitCode(err) != ExitDone || s.Kept > 0 {
 					t.Fatalf("%s: %v, %+v\n%s", how, err, s, told)
 				}
@@ -183,7 +183,7 @@ func (p *partly) killed() (s Summary, err error) {
 	var before []Part
 	saved := p.dir
 	p.out.set(nil)
-	s, err, _ = p.breakOff(func(func()) error {
+	s, _, err = p.breakOff(func(func()) error {
 		if before == nil {
 			before, _ = Parts(saved)
 		}
@@ -271,7 +271,9 @@ func TestLargeInDoubt(t *testing.T) {
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			p := newPartly(t)
-			p.interrupt()
+			if _, told, err := p.interrupt(); err == nil {
+				t.Fatalf("it was not broken off\n%s", told)
+			}
 			all, err := Parts(p.dir)
 			if err != nil || len(all) != 1 {
 				t.Fatal(all, err)
@@ -279,7 +281,7 @@ func TestLargeInDoubt(t *testing.T) {
 			tt.change(p, all[0].Temp)
 			var s Summary
 			var told string
-			wrote := p.written(func() { s, err, told = p.run(t.Context()) })
+			wrote := p.written(func() { s, told, err = p.run(t.Context()) })
 			if s.ExitCode(err) != ExitDone || s.Kept+s.Left > 0 {
 				t.Fatalf("%v, %+v\n%s", err, s, told)
 			}
