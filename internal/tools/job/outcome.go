@@ -95,6 +95,8 @@ type outcomes struct {
 	dirs          goneDirs
 	source        source
 
+	failed failedPaths
+
 	mu           sync.Mutex
 	silent, full streak
 	tight        []progress.Event // failures of want-of-space streaks that a small file ended
@@ -197,11 +199,16 @@ func (c *outcomes) reportAll(events []progress.Event) {
 	}
 }
 
-// report counts and reports the outcome of an item.
+// report counts and reports the outcome of an item. One that a later look at the source has found again,
+// and that fails again, is counted and reported once.
 func (c *outcomes) report(e progress.Event) {
-	if e.Kind == KindVanished {
+	switch {
+	case e.Kind == KindVanished:
 		c.progress.Add(progress.Vanished, 1)
-	} else {
+	case !c.failed.first(e.Path, e.Message):
+		c.progress.Add(progress.FoundItems, ^uint64(0))
+		return
+	default:
 		c.progress.Add(progress.Errors, 1)
 	}
 	c.progress.Report(e)

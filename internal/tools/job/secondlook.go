@@ -51,6 +51,7 @@ func (j *copyJob) secondWalk(ctx context.Context) error {
 			v.delta = max(info.TimeDelta, 1)
 		}
 		v.again = n > 1
+		j.failed.again.Store(true)
 		v.moved.Store(false)
 		later := &j.seen[1]
 		*later = seenDirs{seed: j.seen[0].seed}

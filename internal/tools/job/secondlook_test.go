@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -74,6 +75,37 @@ func TestMovedIntoListed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// unreadable is a file system of which one file cannot be opened.
+type unreadable struct {
+	vfs.FS
+	file vfs.Handle
+}
+
+func (f unreadable) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	if at.H == f.file {
+		return nil, vfs.Opened{}, vfs.ErrIO
+	}
+	return f.FS.Open(ctx, at, how)
+}
+
+// TestFailsOnce: a file that cannot be read, in a directory that is listed again as it has changed, is
+// counted and told of once.
+func TestFailsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src, dst := lateTree(t), mem(t, memfs.Options{})
+		src.do = func() { src.file("a/new", 0o644, []byte("new")) }
+		o, v := options(t, src.tree, dst, "copy")
+		o.Source.FS = unreadable{src.fs, src.at("a/old")}
+		s, err := Copy(t.Context(), o)
+		if s.ExitCode(err) != ExitIncomplete || s.Errors != 1 || strings.Count(v.String(), "a/old") != 1 {
+			t.Errorf("%v, %+v\n%s", err, s, v)
+		}
+		if items := o.Progress.Snapshot(); items.Items() != items.Counts[progress.FoundItems] {
+			t.Errorf("%d items done of %d", items.Items(), items.Counts[progress.FoundItems])
+		}
+	})
 }
 
 // TestLateNameIsFolded: a name that comes into a directory which was listed, and that the
