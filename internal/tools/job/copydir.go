@@ -37,6 +37,7 @@ type dirState struct {
 	missing atomic.Bool // something that was listed in the source's directory is gone
 
 	touched atomic.Bool // something in it was made or removed, or it was opened
+	handed  atomic.Bool // workers were given files of it
 	opening sync.Once   // see touch
 	asIs    bool        // nothing about it was changed
 
@@ -244,6 +245,9 @@ func (j *copyJob) Leave(ctx context.Context, d *delta.Dir, incomplete error) err
 	}
 	if state.seen == nil && j.hasChanged(ctx, d.Dir) {
 		j.noteChanged(d.Path(""), "it changed while it was copied, and is not listed again; what came into it meanwhile may not be in the copy")
+	}
+	if err := j.sweepAfter(ctx, state); err != nil {
+		j.failMore(ctx, d.Path(""), err)
 	}
 	closed := d.Attr.Mode&ownerMayList != ownerMayList
 	if closed && j.syncer != nil {

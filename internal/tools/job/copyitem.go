@@ -340,6 +340,9 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 	}
 	begun := j.begun.Load()
 	dst.Part = j.part(s, &src, dst.Name)
+	if j.hands.AtOnce() > 0 {
+		s.handed.Store(true)
+	}
 	res, err := j.hands.Copy(ctx, s.where(), src, dst, &j.t)
 	if err != nil {
 		return copied, nil, err

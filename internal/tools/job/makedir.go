@@ -134,6 +134,21 @@ func (j *copyJob) sweep(ctx context.Context, dir vfs.Handle) error {
 	if !j.o.Sweep && (j.record == nil || !j.record.resumed) {
 		return nil
 	}
+	return j.sweepNow(ctx, dir)
+}
+
+// sweepAfter removes what workers have left in a directory that is done. One that was not heard of any more may have
+// made temporaries after its batch went to another, or after this run began, and be killed then. If it is still
+// there, what it writes comes to nothing: all files of the directory are done, or have failed.
+func (j *copyJob) sweepAfter(ctx context.Context, s *dirState) error {
+	if j.t.Tag == "" || !s.handed.Load() && (j.hands.AtOnce() == 0 || j.record == nil || !j.record.resumed) {
+		return nil
+	}
+	return j.sweepNow(ctx, s.handle)
+}
+
+// sweepNow removes temporaries of this job, of all runs.
+func (j *copyJob) sweepNow(ctx context.Context, dir vfs.Handle) error {
 	for e, err := range walk.List(ctx, j.o.Dest.FS, dir, 0) {
 		if err != nil {
 			return fmt.Errorf("look for temporaries: %w", err)

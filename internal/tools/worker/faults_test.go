@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/tools/hands"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/internal/tools/queue"
+	"github.com/nfsbox/nfsbox/internal/tools/transfer"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // slowly has what files are copied by take a while: two such calls a file. Others hold locks, and in a
@@ -161,4 +165,98 @@ func TestForgottenQueue(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 	})
+}
+
+// mute is a broker whose coordinator has gone silent, from some time on: questions wait for their answers in vain.
+type mute struct {
+	queue.Broker
+	silent *atomic.Bool
+}
+
+func (m mute) Join(ctx context.Context, j queue.Job) (queue.Taker, error) {
+	t, err := m.Broker.Join(ctx, j)
+	return muteTaker{t, m.silent}, err
+}
+
+type muteTaker struct {
+	queue.Taker
+	silent *atomic.Bool
+}
+
+func (m muteTaker) Ask(ctx context.Context, q []byte) ([]byte, error) {
+	if !m.silent.Load() {
+		return m.Taker.Ask(ctx, q)
+	}
+	select {
+	case <-time.After(queue.AskTime):
+		return nil, queue.ErrNobody
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// TestSilentCoordinator: a coordinator has been killed with a question in its hands, which nobody says. Files that are
+// begun before that is noticed are copied, and no more.
+func TestSilentCoordinator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newRig(t)
+		x.fill(10, 100)
+		var n counter
+		const call, calls = 20 * time.Millisecond, 2 // of a file
+		x.slowly(call, n.count)
+		var silent atomic.Bool
+		x.wrap = func(b queue.Broker) queue.Broker { return mute{b, &silent} }
+		_, stop := x.worker(srcURL, dstURL)
+		ctx, kill := context.WithCancel(t.Context())
+		c := x.coordinate(nil)
+		time.AfterFunc(1500*time.Millisecond, func() {
+			silent.Store(true)
+			before := n.renames.Load()
+			time.Sleep(5 * time.Second)
+			more := n.renames.Load() - before
+			most := int64(8 * (2 + (reportAfter+hushAfter)/(call*calls)))
+			if more > most || before == 0 {
+				t.Errorf("%d files copied in vain, after %d; want %d at most", more, before, most)
+			}
+			kill()
+		})
+		if _, err := x.copy(ctx, c, nil); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+		stop()
+	})
+}
+
+// messy are hands of which each leaves a temporary, as a worker that was killed late.
+type messy struct {
+	hands.Own
+	n atomic.Int64
+}
+
+func (*messy) AtOnce() int { return 8 }
+
+func (m *messy) Copy(ctx context.Context, d *hands.Dir, src transfer.Source, dst transfer.Target, o *transfer.Options) (transfer.Result, error) {
+	temp := fmt.Sprintf(".nfsbox-%s1a-2-%016x.tmp", job.TempTag(jobID), m.n.Add(1))
+	how := vfs.CreateHow{Type: vfs.TypeReg, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}}
+	f, _, err := dst.FS.Open(ctx, vfs.At{Dir: dst.Dir, Name: temp}, &vfs.OpenHow{Access: vfs.ShareWrite, Create: &how})
+	if err != nil {
+		return transfer.Result{}, err
+	}
+	if err := f.Close(ctx); err != nil {
+		return transfer.Result{}, err
+	}
+	return m.Own.Copy(ctx, d, src, dst, o)
+}
+
+// TestLateTemporaries: what workers have left in a directory is gone when the job ends, also if it was made after all
+// that looks for it before.
+func TestLateTemporaries(t *testing.T) {
+	x := newRig(t)
+	x.fill(3, 5)
+	s, err := x.copy(t.Context(), new(messy), nil)
+	if s.ExitCode(err) != job.ExitDone {
+		t.Fatalf("%v, %+v", err, s)
+	}
+	x.same()
 }

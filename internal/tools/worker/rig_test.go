@@ -40,6 +40,7 @@ type rig struct {
 	heard  sync.Map     // what a liar was told
 
 	slow atomic.Pointer[func(op string)]
+	wrap func(queue.Broker) queue.Broker // of workers; nil: it is as it is
 }
 
 const (
@@ -177,6 +178,9 @@ func (x *rig) worker(allow ...string) (stop, kill func()) {
 	o := Options{
 		Broker: x.broker.Connect(), Open: x.opener(&dead), Name: "w", Pool: new(bufpool.Pool), Random: rand.Reader, Parallel: 8,
 		Log: slog.New(slog.NewTextHandler(&locked{&mu, log}, nil)),
+	}
+	if x.wrap != nil {
+		o.Broker = x.wrap(o.Broker)
 	}
 	for _, arg := range allow {
 		a, err := Allow(arg)

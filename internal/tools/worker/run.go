@@ -26,6 +26,10 @@ const (
 	again = time.Second
 	// patience is for how long a coordinator that does not answer is asked. Then the run is left.
 	patience = queue.LeaseTime
+	// hushAfter is how long a question may wait for its answer before no more files are begun. Most are answered in a
+	// few milliseconds. One that a coordinator had before it was killed waits for queue.AskTime, and what
+	// is copied meanwhile is copied again.
+	hushAfter = 2 * reportAfter
 	// lostPatience is patience where the broker does not have the run's queue either: mostly the run has ended. But the
 	// coordinator may only be slower to find a broker that was away and has lost all.
 	lostPatience = 2 * time.Second
@@ -49,6 +53,7 @@ type run struct {
 
 	share  wire.Answer     // what the coordinator has said at first
 	voice  gate            // open while the coordinator answers: no file is begun that nobody may hear of
+	silent atomic.Bool     // it was told that the coordinator does not answer
 	lost   atomic.Bool     // the broker does not have the run's queue any more
 	soft   context.Context // ends when the worker is to begin with nothing more
 	end    context.CancelCauseFunc
@@ -140,12 +145,17 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// refuse tells the coordinator why the worker does not take part. It may not hear it.
+// refuse tells the coordinator why the worker does not take part. One that has just opened its queue may answer a little
+// later. It may not hear it.
 func (r *run) refuse(ctx context.Context, why error) {
 	m := wire.Matter{Ask: wire.REFUSE, Refusal: wire.Refusal{Who: r.who(), Why: wire.Text(why.Error())}}
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	if _, err := r.askOnce(ctx, &m); err != nil {
+	_, err := r.askOnce(ctx, &m)
+	for errors.Is(err, queue.ErrNobody) && pause(ctx, again) == nil {
+		_, err = r.askOnce(ctx, &m)
+	}
+	if err != nil {
 		r.log.Debug("tell the coordinator", "error", err)
 	}
 }
@@ -258,13 +268,16 @@ func (r *run) take(taking, ctx context.Context, all *sync.WaitGroup) error {
 func (r *run) ask(ctx context.Context, m wire.Matter) (wire.Answer, error) {
 	var since time.Time
 	for {
+		hush := time.AfterFunc(hushAfter, func() { r.voice.shut() })
 		a, err := r.askOnce(ctx, &m)
+		hush.Stop()
 		if err == nil && a.Verdict == wire.OTHER {
 			r.end(&wire.VersionError{Speaks: a.Speaks})
 			return a, errOver
 		}
 		if err == nil {
-			if r.voice.open() {
+			r.voice.open()
+			if r.silent.CompareAndSwap(true, false) {
 				r.log.Info("the coordinator answers again")
 			}
 			r.follow(&a)
@@ -275,7 +288,8 @@ func (r *run) ask(ctx context.Context, m wire.Matter) (wire.Answer, error) {
 		}
 		if since.IsZero() {
 			since = time.Now()
-			if r.voice.shut() && !r.lost.Load() {
+			r.voice.shut()
+			if !r.lost.Load() && r.silent.CompareAndSwap(false, true) {
 				r.log.Warn("the coordinator does not answer, and is asked again", "error", err)
 			}
 		}
