@@ -117,19 +117,30 @@ func (c *Coordinator) meet(q *wire.Question) *worker {
 	return w
 }
 
-// pace divides what the job may do among the workers. The coordinator has calls under way, too.
+// pace divides what the job may do among the workers that have been heard of lately: one that was killed
+// keeps no share. The coordinator has calls under way, too.
 func (c *Coordinator) pace(a *wire.Answer) {
 	if c.o.Pace == nil {
 		return
 	}
 	load, rate := c.o.Pace()
-	n := max(len(c.workers), 1)
+	n := c.alive(time.Now())
 	if load > 0 {
 		a.Load = uint32(max(load/(n+1), 1))
 	}
 	if rate > 0 {
 		a.Rate = max(rate/uint64(n), throttle.Least)
 	}
+}
+
+// alive is how many workers have been heard of lately, and 1 if none has.
+func (c *Coordinator) alive(now time.Time) (n int) {
+	for _, w := range c.workers {
+		if now.Sub(w.seen) < heldFor {
+			n++
+		}
+	}
+	return max(n, 1)
 }
 
 // claim gives a batch to a worker, unless it is done, or another one works at it.

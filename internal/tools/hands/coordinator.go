@@ -61,7 +61,7 @@ type Options struct {
 	Pace func() (load int, rate uint64)
 	// Tell is called with what the user should know.
 	Tell func(message string)
-	// Allow is what a worker has to be told for it to take part, for messages.
+	// Allow is the command of a worker that takes part, for messages.
 	Allow string
 }
 

@@ -1,7 +1,6 @@
 package hands
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/queue"
@@ -16,7 +15,7 @@ func (c *Coordinator) tend() {
 			alone = now
 		} else if now.Sub(alone) >= lonely {
 			alone = now
-			c.o.Tell(fmt.Sprintf("no worker takes part. On another machine: nfsbox worker --join BROKER %s", c.o.Allow))
+			c.o.Tell("no worker takes part. On another machine: " + c.o.Allow)
 		}
 	}
 }

@@ -259,6 +259,34 @@ func ask(t *testing.T, x *rig, c *hands.Coordinator, q *wire.Question) wire.Answ
 	return a
 }
 
+// TestShares: what a job may do is divided among the workers that have been heard of lately. A killed one's share
+// is the others' after three quarters of a lease.
+func TestShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newRig(t)
+		x.pace = func() (int, uint64) { return 30, 12 << 20 }
+		c := x.coordinate(nil)
+		share := func(who byte) (load uint32, rate uint64) {
+			a := ask(t, x, c, &wire.Question{Speaks: wire.VERSION, Worker: [16]byte{who}, Matter: wire.Matter{Ask: wire.HELLO}})
+			return a.Load, a.Rate
+		}
+		synctest.Wait() // it answers
+		share(1)
+		share(2)
+		if load, rate := share(3); load != 7 || rate != 4<<20 {
+			t.Errorf("of three each has %d and %d", load, rate)
+		}
+		time.Sleep(queue.LeaseTime * 4 / 5)
+		share(1)
+		if load, rate := share(2); load != 10 || rate != 6<<20 {
+			t.Errorf("when one is gone each has %d and %d", load, rate)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestForgedReports: reports of the wrong batch, the wrong attempt, the wrong worker and of what cannot be are not
 // believed, and the tree is copied whole.
 func TestForgedReports(t *testing.T) {

@@ -38,6 +38,7 @@ type rig struct {
 	runs   atomic.Int64
 	conn   queue.Broker // of the coordinator
 	heard  sync.Map     // what a liar was told
+	pace   func() (load int, rate uint64)
 
 	slow atomic.Pointer[func(op string)]
 	wrap func(queue.Broker) queue.Broker // of workers; nil: it is as it is
@@ -273,7 +274,7 @@ func (x *rig) lead(s hands.Spec, tell func(string)) *hands.Coordinator {
 	}
 	x.conn = x.broker.Connect()
 	c, err := hands.Open(x.t.Context(), hands.Options{
-		Broker: x.conn, Job: queue.Job{Name: "job", Run: fmt.Sprintf("%032x", x.runs.Add(1)), Spec: b}, Tell: tell,
+		Broker: x.conn, Job: queue.Job{Name: "job", Run: fmt.Sprintf("%032x", x.runs.Add(1)), Spec: b}, Tell: tell, Pace: x.pace,
 	})
 	if err != nil {
 		x.t.Fatal(err)
