@@ -40,11 +40,15 @@ func (c *mkdirCmd) Run(e *env) error {
 	if !c.Parents {
 		return v.each("made", glob.Given(c.Places), func(p *place.Place) error { return makeDir(e, p, mode, false) })
 	}
-	return v.each("made", v.withParents(c.Places), func(p *place.Place) error {
-		if slices.Contains(c.Places, p.Text) {
-			return makeDir(e, p, mode, true)
+	failed := false // something of the argument at hand
+	return v.each("made", v.withParents(c.Places, &failed), func(p *place.Place) error {
+		mode := mode
+		if !slices.Contains(c.Places, p.Text) {
+			mode = usualDirMode
 		}
-		return makeDir(e, p, usualDirMode, true)
+		err := makeDir(e, p, mode, true)
+		failed = err != nil
+		return err
 	})
 }
 
@@ -52,10 +56,12 @@ func (c *mkdirCmd) Run(e *env) error {
 const usualDirMode = 0o755
 
 // withParents yields for each argument the directories above it that are not there, the highest
-// first, and the argument.
-func (v *verb) withParents(args []string) iter.Seq2[string, error] {
+// first, and the argument. When one has failed those below it are left out: they would fail for no
+// reason of their own.
+func (v *verb) withParents(args []string, failed *bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, arg := range args {
+			*failed = false
 			all, err := v.missing(arg)
 			if err != nil {
 				all = []string{arg}
@@ -63,6 +69,9 @@ func (v *verb) withParents(args []string) iter.Seq2[string, error] {
 			for _, one := range all {
 				if !yield(one, err) {
 					return
+				}
+				if *failed {
+					break
 				}
 			}
 		}
