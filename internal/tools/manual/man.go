@@ -2,6 +2,7 @@ package manual
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -76,8 +77,11 @@ func (b *roff) synopsis(c *Command) {
 	}
 }
 
-// paragraphs writes texts. Indented lines keep their breaks, and a paragraph of capitals
-// begins a section.
+// status is a line of a table of exit statuses.
+var status = regexp.MustCompile(`^ +([0-9]+) {2,}(.+)$`)
+
+// paragraphs writes texts. Indented lines keep their breaks, but for tables of exit statuses, and a
+// paragraph of capitals begins a section.
 func (b *roff) paragraphs(texts ...string) {
 	literal, gap, begun := false, false, false // gap: a paragraph has ended, and another may follow; begun: a section has
 	for line := range strings.Lines(strings.TrimSpace(strings.Join(texts, "\n\n"))) {
@@ -89,6 +93,11 @@ func (b *roff) paragraphs(texts ...string) {
 		}
 		if line == "" {
 			gap = !begun // man(7) has no .PP after .SH
+			continue
+		}
+		if m := status.FindStringSubmatch(line); m != nil && !literal {
+			b.printf(".TP 6\n%s\n%s\n", m[1], escape(m[2]))
+			gap, begun = false, false
 			continue
 		}
 		if gap && isHeading(line) {

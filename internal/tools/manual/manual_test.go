@@ -206,3 +206,13 @@ func TestFish(t *testing.T) {
 		}
 	}
 }
+
+// TestStatuses: a table of exit statuses is filled to the page's width, and what follows it is a paragraph.
+func TestStatuses(t *testing.T) {
+	var b roff
+	b.paragraphs("Lists.", "EXIT STATUS", "    0    done\n    130  a signal has ended it", "More.\n\n    nfsbox 1  # an example")
+	const want = "Lists.\n.SH EXIT STATUS\n.TP 6\n0\ndone\n.TP 6\n130\na signal has ended it\n.PP\nMore.\n.PP\n.RS 4\n.nf\n  nfsbox 1  # an example\n.fi\n.RE\n"
+	if got := b.String(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
