@@ -21,7 +21,7 @@
 //
 // # Where it stays
 //
-// Everything is on loopback, whose other addresses (127.0.0.2 and so on) play the
+// Everything is on loopback (TestWorkersInNetworks: in network namespaces of its own), whose other addresses (127.0.0.2 and so on) play the
 // strangers. Each server listens on a port of its own, with a state directory of
 // its own; each test ends what it began, by its process.
 //
