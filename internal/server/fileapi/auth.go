@@ -43,6 +43,9 @@ func (s *Server) authenticate(r *http.Request, remote netip.AddrPort) (*identity
 	return s.loopback, nil
 }
 
+// connKey is the key of a connection in its context: without its TLS, whose Close may wait.
+type connKey struct{}
+
 // mayLoopback is the key of what MayLoopback has said, in the context of a connection.
 type mayLoopback struct{}
 
@@ -53,6 +56,7 @@ func (s *Server) asked(ctx context.Context, c net.Conn) context.Context {
 	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = over.NetConn()
 	}
+	ctx = context.WithValue(ctx, connKey{}, c)
 	from, ok := c.RemoteAddr().(*net.TCPAddr)
 	if s.o.MayLoopback == nil || s.loopback == nil || !ok || !from.IP.IsLoopback() {
 		return ctx

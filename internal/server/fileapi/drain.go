@@ -15,17 +15,21 @@ type drain struct {
 // hurry begins the drain.
 func (a *admission) hurry() {
 	a.drain.begun.Store(true) // waits that begin from now on are short
+	for _, p := range a.pacers() {
+		p.hurry()
+	}
+}
+
+// pacers are those of the calls in progress.
+func (a *admission) pacers() (under []*pacer) {
 	a.mu.Lock()
-	var under []*pacer
+	defer a.mu.Unlock()
 	for c := a.first; c != nil; c = c.next {
 		if p := c.pacer.Load(); p != nil {
 			under = append(under, p)
 		}
 	}
-	a.mu.Unlock()
-	for _, p := range under {
-		p.hurry()
-	}
+	return under
 }
 
 // busy reports whether a call is in progress.
@@ -39,7 +43,8 @@ func (a *admission) busy() bool {
 const looks = 6
 
 // drained waits for ended, the end of http.Server's own Shutdown, which waits for connections.
-// When there has been no call for drainIdle, it closes those that are left.
+// When there has been no call for drainIdle, it closes those that are left. Before, it closes those
+// of HTTP/2 whose clients do not take the end of a stream either.
 func (s *Server) drained(ended <-chan error) error {
 	tick := time.NewTicker(drainIdle / looks)
 	defer tick.Stop()
@@ -48,6 +53,9 @@ func (s *Server) drained(ended <-chan error) error {
 		case err := <-ended:
 			return err
 		case <-tick.C:
+		}
+		for _, p := range s.admit.pacers() {
+			p.cut()
 		}
 		if quiet++; s.admit.busy() {
 			quiet = 0

@@ -3,6 +3,7 @@ package fileapi
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -31,6 +32,7 @@ type pacer struct {
 	now     func() time.Time
 	call    *call // counts the memory of what comes in; nil: the reader counts it
 	http2   bool
+	conn    net.Conn      // of HTTP/2, without its TLS; nil: that of another http.Server
 	waits   bool          // the client sends nothing before it is told to (Expect), and was not told
 	whole   bool          // the request has been read to its end
 	in      int           // bytes that have come since the last progress
@@ -63,6 +65,9 @@ func (s *Server) newPacer(w http.ResponseWriter, r *http.Request, c *call) *pace
 	p := &pacer{
 		c: http.NewResponseController(w), longest: s.o.Limits.Idle, drain: &s.admit.drain, now: s.o.Now, call: c, http2: r.ProtoMajor > 1,
 		waits: r.Header.Get("Expect") != "" && r.Body != http.NoBody, whole: r.Body == http.NoBody, header: w.Header(), status: http.StatusOK,
+	}
+	if p.http2 {
+		p.conn, _ = r.Context().Value(connKey{}).(net.Conn)
 	}
 	c.pacer.Store(p)
 	return p
@@ -110,6 +115,16 @@ func (p *pacer) hurry() {
 	if (p.waiting == forBytes || p.waiting == forRoom) && until.Before(p.until) {
 		p.until = until
 		p.bound()
+	}
+}
+
+// cut closes a connection of HTTP/2 whose socket is full: there the deadline of a stream has not
+// ended its wait.
+func (p *pacer) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn != nil && p.waiting == forRoom && p.now().Sub(p.until) > drainIdle/looks {
+		_ = p.conn.Close() // which it is, whatever that says
 	}
 }
 

@@ -160,6 +160,9 @@ func (s *Server) configure() {
 			MaxConcurrentStreams:          streamsPerConn,
 			MaxReceiveBufferPerStream:     streamWindow,
 			MaxReceiveBufferPerConnection: connWindow,
+			// A stream's own deadline does not end the wait of one whose client does not read
+			// the socket: the frame that ends it waits for room as well.
+			WriteByteTimeout: s.o.Limits.Idle,
 		},
 		// Errors of clients before a request are not worth a line each.
 		ErrorLog: log.New(io.Discard, "", 0),
