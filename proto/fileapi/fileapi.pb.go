@@ -2147,7 +2147,8 @@ type SearchRequest struct {
 	//	*SearchRequest_RawPath
 	File isSearchRequest_File `protobuf_oneof:"file"`
 	// A line that one of them matches is selected: expressions of RE2's syntax, whose
-	// characters are bytes. Within an expression \xff is a byte.
+	// characters are bytes. Within an expression \xff is a byte. The larger they are, the
+	// shorter are the lines that are searched: a longer one is told in a failure.
 	Patterns    []string `protobuf:"bytes,4,rep,name=patterns,proto3" json:"patterns,omitempty"`
 	RawPatterns [][]byte `protobuf:"bytes,5,rep,name=raw_patterns,json=rawPatterns,proto3" json:"raw_patterns,omitempty"` // more of them, for what is not UTF-8
 	Fixed       bool     `protobuf:"varint,6,opt,name=fixed,proto3" json:"fixed,omitempty"`                               // they are texts, not expressions

@@ -8,6 +8,8 @@ import (
 type finder struct {
 	p     *Pattern
 	match func(line []byte) bool // nil: the Pattern's own
+	most  int                    // the longest line that it is asked about; 0: any
+	long  bool                   // the line that was found last is longer: whether it matches is not known
 	text  []byte                 // the block
 	low   []byte                 // the same in lower case, if the literal needs it
 	wide  []byte                 // a line as the expression sees it
@@ -21,9 +23,10 @@ func (f *finder) begin(text []byte) {
 	}
 }
 
-// next finds the first line from at on that matches: text[start:end], without its newline. If there is none both
+// next finds the first line from at on that matches, or is too long to tell: text[start:end], without its newline. If there is none both
 // are the end of the block. at is where a line begins.
 func (f *finder) next(at int) (start, end int) {
+	f.long = false
 	for at < len(f.text) {
 		start = f.candidate(at)
 		if start < 0 {
@@ -34,7 +37,8 @@ func (f *finder) next(at int) (start, end int) {
 		} else {
 			end += start
 		}
-		if f.matches(start, end) {
+		f.long = f.most > 0 && end-start > f.most && !f.p.sole
+		if f.long || f.matches(start, end) {
 			return start, end
 		}
 		at = end + 1

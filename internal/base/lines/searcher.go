@@ -29,6 +29,9 @@ type Search struct {
 	Text          bool   // a NUL is a byte as any other
 	Skip          bool   // stop at the first NUL, with nothing selected
 	MaxLine       int    // 0: MaxLine
+	// MaxMatch is the longest line that the expression is asked about, in bytes; 0: any. A longer one for which it
+	// would have to be is left out, as one is beyond MaxLine. It is still shown beside others.
+	MaxMatch int
 }
 
 // Line is a line that is shown. Its text is valid during the call.
@@ -81,7 +84,7 @@ func NewSearcher(p *Pattern, s Search, match func(line []byte) bool) *Searcher {
 		s.MaxLine = MaxLine
 	}
 	s.MaxLine = max(s.MaxLine, blockSize)
-	return &Searcher{s: s, find: finder{p: p, match: match}}
+	return &Searcher{s: s, find: finder{p: p, match: match, most: s.MaxMatch}}
 }
 
 // Search searches a stream from its beginning, and calls show with each line to be shown, in order. An error of
@@ -233,7 +236,12 @@ func (s *Searcher) lines(last bool) error {
 			return err
 		}
 		if from < end && !s.done() {
-			if err := s.take(to, !s.s.Invert); err != nil {
+			selected := !s.s.Invert
+			if s.find.long {
+				s.tooLong()
+				selected = false
+			}
+			if err := s.take(to, selected); err != nil {
 				return err
 			}
 		}
@@ -250,11 +258,16 @@ func (s *Searcher) bound() {
 	if i := bytes.IndexByte(s.buf[from:s.end], '\n'); i >= 0 && from+i-s.at <= s.s.MaxLine {
 		return
 	}
+	s.tooLong()
+	s.leavesOut = true
+	s.leaveOut()
+}
+
+// tooLong counts the line behind those before at.
+func (s *Searcher) tooLong() {
 	if s.r.TooLong++; s.r.TooLong == 1 {
 		s.r.FirstTooLong = s.number + 1
 	}
-	s.leavesOut = true
-	s.leaveOut()
 }
 
 // others passes the lines up to to, which do not match.

@@ -269,3 +269,29 @@ func TestReadError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMaxMatch: the expression is not asked about a line that is too long for it, which neither matches nor does not.
+func TestMaxMatch(t *testing.T) {
+	text := []byte("ab\nabbbbbbb\nc\nccccccccc\nab\n")
+	for _, c := range []struct {
+		pattern          string
+		search           lines.Search
+		selected         uint64
+		tooLong, firstOf uint64
+	}{
+		{"ab+", lines.Search{}, 2, 1, 2}, // the other long line has no "ab"
+		{"[ab]+", lines.Search{}, 2, 2, 2},
+		{"[ab]+", lines.Search{Invert: true}, 1, 2, 2},
+		{"ab", lines.Search{}, 3, 0, 0}, // no expression is needed
+		{"[ab]+", lines.Search{Limit: true, Max: 1}, 1, 0, 0},
+	} {
+		p, err := lines.Compile([]string{c.pattern}, lines.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.search.MaxMatch = 5
+		if _, r := searched(t, p, c.search, text); r.Selected != c.selected || r.TooLong != c.tooLong || r.FirstTooLong != c.firstOf {
+			t.Errorf("%q, %+v: %+v", c.pattern, c.search, r)
+		}
+	}
+}

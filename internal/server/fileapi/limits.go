@@ -54,8 +54,11 @@ const (
 	maxSearchRules = 100
 	searchRuleWord = 2 << 10
 	// searchLine is the longest line that is searched. A file with a longer one is reported as a failure, and its other
-	// lines are searched. It and searchProgram bound what a cancelled search still does: it looks at the end of a line.
+	// lines are searched.
 	searchLine = 256 << 10
+	// searchWork bounds what a cancelled search still does, which looks up at the end of a line: the bytes of a line times
+	// the instructions of the patterns, at about 10 ns each. A line beyond it is left out as one beyond searchLine is.
+	searchWork = 8 << 20
 	// searchShown is how much is sent of a line if the request does not say, and maxSearchShown the most: to ask for more
 	// is invalid_argument.
 	searchShown    = 16 << 10

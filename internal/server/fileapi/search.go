@@ -87,6 +87,7 @@ func planOf(q *pb.SearchRequest, most uint64) (*searchPlan, error) {
 	if p.pattern, err = patternOf(q); err != nil {
 		return nil, err
 	}
+	p.search.MaxMatch = min(searchLine, searchWork/p.pattern.Size())
 	rules, memory, err := rulesOf(q.GetRules())
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -159,6 +160,21 @@ func TestSearchBounds(t *testing.T) {
 	}
 	if s := r.s.Snapshot(); s.Searches != 0 || s.SearchedBytes != 2<<20 || s.Calls["Search"].Codes["ok"] != 4 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestSearchWork: the larger the patterns, the shorter the lines in which they are looked for, since nothing ends the
+// matching of one.
+func TestSearchWork(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.make("/f", aFile, strings.Repeat("ab", 100<<10)+"\nabd\n")
+	for pattern, want := range map[string][]string{
+		`[ab][ab]{990}[cd]|[ac][ac]{990}[bd]|abd`: {`/f:2@204801:"abd"`, "/f has 1", "/f: out_of_range "},
+		"[ab]d": {`/f:2@204801:"abd"`, "/f has 1"},
+	} {
+		if told, _, err := search(t.Context(), r.client["json"], among("/f", pattern)); err != nil || !slices.Equal(told, want) {
+			t.Errorf("%s: %q, %v", pattern, told, err)
+		}
 	}
 }
 

@@ -101,9 +101,18 @@ func (r *searching) file(ctx context.Context, path string, h vfs.Handle, size ui
 		return r.failed(ctx, path, err)
 	}
 	if found.TooLong > 0 {
-		return r.failed(ctx, path, refuse(connect.CodeOutOfRange, "%d lines are longer than %d bytes, and were not searched; line %d is the first", found.TooLong, searchLine, found.FirstTooLong))
+		return r.failed(ctx, path, leftOut(&found, r.plan.search.MaxMatch))
 	}
 	return nil
+}
+
+// leftOut tells of lines that are longer than what these patterns can be looked for in.
+func leftOut(found *lines.Result, most int) error {
+	if found.TooLong == 1 {
+		return refuse(connect.CodeOutOfRange, "line %d is longer than %d bytes, and was not searched for these patterns", found.FirstTooLong, most)
+	}
+	return refuse(connect.CodeOutOfRange, "%d lines are longer than %d bytes, and were not searched for these patterns; line %d is the first",
+		found.TooLong, most, found.FirstTooLong)
 }
 
 // found tells what the file has.
