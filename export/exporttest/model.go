@@ -68,10 +68,14 @@ func (m *matrix) verdict(c vfs.Caller, op *operation, o object) error {
 			return nil
 		}
 		return vfs.ErrPerm
-	case may(c, o, op.needs) || m.c.Override && !o.dir && overrides(c, o, op.needs):
+	case may(c, o, op.needs) || m.overridable(op, o) && overrides(c, o, op.needs):
 		return nil
 	}
 	return vfs.ErrAccess
+}
+
+func (m *matrix) overridable(op *operation, o object) bool {
+	return m.c.Override && !o.dir && !(m.c.Asks && op.needs&read != 0)
 }
 
 // overrides reports whether NFSv3 gives c the rights on a file although POSIX does not

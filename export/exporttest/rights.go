@@ -18,6 +18,9 @@ type Config struct {
 	// Then an owner may read and write whatever its file's mode says, and a caller
 	// that may execute may read (RFC 1813, section 4.4).
 	Override bool
+	// Asks is true where ACCESS is asked before a file is read: Override is then for
+	// writing alone.
+	Asks bool
 	// Every tries only one combination in so many, where each takes long. A prime,
 	// such as 7, spreads them over all kinds. 0 and 1 try all: some 20,000.
 	Every int

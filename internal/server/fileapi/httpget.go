@@ -53,20 +53,17 @@ func (s service) getPath(ctx context.Context, w *pacedWriter, r *http.Request, n
 
 // send answers with a regular file, or its ranges.
 func (s service) send(ctx context.Context, w *pacedWriter, r *http.Request, p *place, h vfs.Handle, attr *vfs.Attr) error {
-	// Open may succeed by a descriptor of somebody else's call, and the first read be refused, after
-	// the status has been sent.
-	got, _, err := p.Access(ctx, h, vfs.AccessRead)
-	if err == nil && got&vfs.AccessRead == 0 {
-		err = vfs.ErrAccess
+	c := &content{ctx: ctx, before: *attr}
+	var err error
+	if r.Method == http.MethodHead {
+		err = p.mayRead(ctx, h)
+	} else {
+		c.file, err = p.openToRead(ctx, h)
 	}
 	if err != nil {
 		return err
 	}
-	c := &content{ctx: ctx, before: *attr}
-	if r.Method != http.MethodHead {
-		if c.file, _, err = p.Open(ctx, vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead}); err != nil {
-			return err
-		}
+	if c.file != nil {
 		defer c.close()
 	}
 	if !ranged(r.Header.Get("Range")) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/export/exporttest"
+	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -30,8 +32,8 @@ func TestRights(t *testing.T) {
 
 func rights(t *testing.T, override bool, every int, fs func(*testing.T) vfs.FS) {
 	exporttest.Rights(t, exporttest.Config{
-		Override: override,
-		Every:    every,
+		Override: override, Asks: true,
+		Every: every,
 		New: func(t *testing.T, rule export.Rule) exporttest.Place {
 			below := fs(t)
 			var table *export.Table
@@ -47,6 +49,44 @@ func rights(t *testing.T, override bool, every int, fs func(*testing.T) vfs.FS) 
 			return exporttest.Place{Below: below, As: users.as}
 		},
 	})
+}
+
+// TestExecuteOnly: what may be executed, and not read, no way of asking hands out. NFS has to.
+func TestExecuteOnly(t *testing.T) {
+	for name, fs := range map[string]func() vfs.FS{"memory": func() vfs.FS { return newMemory(t) }, "disk": func() vfs.FS { return newDisk(t) }} {
+		t.Run(name, func(t *testing.T) {
+			if name == "disk" {
+				need.Root(t, "to call as another user takes root")
+			}
+			r := newRig(t, fs(), func(o *Options) { o.Loopback = &vfs.Caller{UID: 54321, GID: 54321} })
+			for path, data := range map[string]string{"/run": "secret\n", "/empty": ""} {
+				r.make(path, vfs.CreateHow{Type: vfs.TypeReg, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o711}}, data)
+				for _, method := range []string{http.MethodGet, http.MethodHead} {
+					q, err := http.NewRequestWithContext(t.Context(), method, "http://"+r.addr+path, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					answer, err := r.http.Do(q)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _ = answer.Body.Close(); answer.StatusCode != http.StatusForbidden {
+						t.Errorf("%s of %s: %s", method, path, answer.Status)
+					}
+				}
+				c := r.client["protobuf"]
+				if got, err := c.Get(t.Context(), &pb.GetRequest{File: &pb.GetRequest_Path{Path: path}}); connect.CodeOf(err) != connect.CodePermissionDenied {
+					t.Errorf("a Get of %s: %v, %v", path, got, err)
+				}
+				if got, _, err := download(t.Context(), c, &pb.DownloadRequest{File: &pb.DownloadRequest_Path{Path: path}}); connect.CodeOf(err) != connect.CodePermissionDenied {
+					t.Errorf("a Download of %s: %q, %v", path, got, err)
+				}
+				if told, end, err := search(t.Context(), c, among(path, "")); err != nil || end.GetCounts().GetFiles() != 0 || len(told) != 1 || told[0] != path+": permission_denied ACCES" {
+					t.Errorf("a search of %s: %q, %v, %v", path, told, end, err)
+				}
+			}
+		})
+	}
 }
 
 // users are the callers of the matrix, each with a token.

@@ -73,7 +73,7 @@ func (r *searching) tell(m *pb.SearchResponse) error {
 
 // file searches a file of so many bytes. What is appended meanwhile is not searched.
 func (r *searching) file(ctx context.Context, path string, h vfs.Handle, size uint64) error {
-	f, _, err := r.p.Open(ctx, vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
+	f, err := r.p.openToRead(ctx, h)
 	if err != nil {
 		return r.failed(ctx, path, err)
 	}
@@ -211,7 +211,6 @@ type searched struct {
 	*lines.Reader
 	r    *searching
 	left uint64 // of the bytes that it had when it was found
-	read bool   // it was asked for some
 }
 
 // Read implements io.Reader.
@@ -220,29 +219,16 @@ func (f *searched) Read(b []byte) (int, error) {
 	switch err := r.pause(); {
 	case err != nil:
 		return 0, err
-	case f.left == 0 && f.read:
-		return 0, io.EOF
 	case f.left == 0:
-		return 0, f.empty(b)
+		return 0, io.EOF
 	case r.left == 0:
 		return 0, errSpent
 	}
-	f.read = true
 	n, err := f.Reader.Read(b[:min(uint64(len(b)), f.left, r.left)])
 	f.left -= uint64(n)
 	r.left -= uint64(n)
 	r.counts.bytes += uint64(n)
 	return n, err
-}
-
-// empty is the end of a file without bytes, if the caller may read it: a file that is open already may say so only when it
-// is read. What has come meanwhile is not searched.
-func (f *searched) empty(b []byte) error {
-	f.read = true
-	if _, err := f.Reader.Read(b[:1]); err != nil {
-		return err
-	}
-	return io.EOF
 }
 
 // Hole implements lines.HoleReader. A hole is not read, and so costs nothing of the bound of bytes.

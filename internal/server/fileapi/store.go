@@ -283,6 +283,29 @@ func (p *place) open(ctx context.Context, access vfs.Share) (vfs.Handle, vfs.Fil
 	default:
 		return h, nil, attr, refuse(connect.CodeFailedPrecondition, "not a regular file")
 	}
+	if access == vfs.ShareRead {
+		f, err := p.openToRead(ctx, h)
+		return h, f, attr, err
+	}
 	f, _, err := p.Open(ctx, vfs.At{H: h}, &vfs.OpenHow{Access: access})
 	return h, f, attr, err
+}
+
+// openToRead opens a regular file whose bytes the caller may have.
+func (p *place) openToRead(ctx context.Context, h vfs.Handle) (vfs.File, error) {
+	if err := p.mayRead(ctx, h); err != nil {
+		return nil, err
+	}
+	f, _, err := p.Open(ctx, vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
+	return f, err
+}
+
+// mayRead judges whether the caller may have the bytes of a file. NFS has to read as well what may only be executed,
+// and Open may succeed by a descriptor of somebody else's call: the first read is refused then, if there is one.
+func (p *place) mayRead(ctx context.Context, h vfs.Handle) error {
+	got, _, err := p.Access(ctx, h, vfs.AccessRead)
+	if err == nil && got&vfs.AccessRead == 0 {
+		err = vfs.ErrAccess
+	}
+	return err
 }
