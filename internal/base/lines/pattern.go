@@ -131,7 +131,9 @@ func parse(patterns []string, o *Options) (*syntax.Regexp, error) {
 // patternError says what is wrong with a pattern, as it was written.
 func patternError(err error) error {
 	if e, ok := errors.AsType[*syntax.Error](err); ok {
-		if e.Code == syntax.ErrLarge || e.Code == syntax.ErrInvalidRepeatSize {
+		var low, high int
+		n, _ := fmt.Sscanf(e.Expr, "{%d,%d}", &low, &high) // what is none is not the wrong way round
+		if e.Code == syntax.ErrLarge || e.Code == syntax.ErrInvalidRepeatSize && (n < 2 || low <= high) {
 			return fmt.Errorf("%w: %s", ErrTooLarge, narrow(e.Expr))
 		}
 		return fmt.Errorf("pattern: %s: %s", e.Code, narrow(e.Expr))

@@ -147,6 +147,9 @@ func TestBombs(t *testing.T) {
 	if _, err := lines.Compile([]string{strings.Repeat("(", 2000) + strings.Repeat(")", 2000)}, lines.Options{}); err == nil {
 		t.Error("2000 groups in each other compile")
 	}
+	if _, err := lines.Compile([]string{"a{2,1}("}, lines.Options{}); err == nil || errors.Is(err, lines.ErrTooLarge) || !strings.Contains(err.Error(), "{2,1}") {
+		t.Errorf("a repetition the wrong way round: %v", err)
+	}
 	if _, err := lines.Compile([]string{"a(\xff"}, lines.Options{}); err == nil || !strings.Contains(err.Error(), "a(\xff") {
 		t.Errorf("the error does not show the pattern: %v", err)
 	}

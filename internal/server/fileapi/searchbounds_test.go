@@ -189,6 +189,22 @@ func TestSearchGrowingFile(t *testing.T) {
 	}
 }
 
+// TestSearchShrinkingFile tells of a file that has become shorter, and what was found in the rest.
+func TestSearchShrinkingFile(t *testing.T) {
+	w := &watch{}
+	r := newWatched(t, nil, w, nil)
+	h := r.make("/log", aFile, "a line\n"+strings.Repeat("x", 100))
+	w.slow = func(ctx context.Context) {
+		if _, err := r.fs.SetAttr(ctx, h, &vfs.SetAttr{Valid: vfs.MaskSize, Size: 7}, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	told, trailer, err := search(t.Context(), r.client["grpc"], among("/log", "line"))
+	if err != nil || !slices.Equal(told, []string{`/log:1@0:"a line"`, "/log has 1", "/log: aborted "}) || trailer.GetCounts().GetFailures() != 1 {
+		t.Errorf("%q, %v, %v", told, trailer, err)
+	}
+}
+
 // TestSearchLargeDirectory passes a million names, with a page of them in memory.
 func TestSearchLargeDirectory(t *testing.T) {
 	w := &watch{names: 1_000_000}

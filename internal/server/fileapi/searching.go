@@ -228,6 +228,9 @@ func (f *searched) Read(b []byte) (int, error) {
 	f.left -= uint64(n)
 	r.left -= uint64(n)
 	r.counts.bytes += uint64(n)
+	if errors.Is(err, io.EOF) && f.left > 0 {
+		err = errChanged // it has become shorter
+	}
 	return n, err
 }
 
