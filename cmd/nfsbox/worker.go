@@ -35,9 +35,11 @@ PLACE itself, and finds all else by names below it. It follows no symbolic link.
 (uid=, gid=), or else who runs it; a job that acts as another user is refused. So is a path of this host, which other
 machines do not have. What is refused is logged here, and told where the job runs.
 
-  on one machine:    nats-server -js
-  on each worker:    nfsbox worker --join nats://broker --allow 'nfs://old/home?uid=0' --allow 'nfs://new/home?uid=0'
-  on any machine:    nfsbox cp -r --job move --workers nats://broker 'nfs://old/home/?uid=0' 'nfs://new/home?uid=0'
+On one machine, on each worker, and on the machine that runs the job:
+
+  nats-server -js
+  nfsbox worker --join nats://hub --allow nfs://old/a --allow nfs://new/a
+  nfsbox cp -r --job move --workers nats://hub nfs://old/a/. nfs://new/a
 
 The machine that runs the job lists the directories, keeps the record, and makes directories, links and what else has
 no contents. Workers copy, compare and remove files, in batches of up to 256. A worker may be added or killed at any
