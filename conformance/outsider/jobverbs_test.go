@@ -71,6 +71,7 @@ func (b *box) job(name string) (found map[string]any) {
 // TestJobCancel: a copy that runs is listed as running, and job cancel ends it as a signal would. Then it
 // is interrupted, and job resume goes on; with a name, and without.
 func TestJobCancel(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"j", ""} {
 		b := newBox(t)
 		r, release := b.held(func(url string) []string {
@@ -263,6 +264,7 @@ func TestProgressLoads(t *testing.T) {
 // TestJobNotTaken: a run that is stopped does not do what it is told, and one that has been killed meanwhile has
 // ended. Neither finds the order later.
 func TestJobNotTaken(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	r, release := b.held(func(url string) []string { return []string{"cp", "-r", "--job", "j", url, b.path("copy")} })
 	b.until("it is listed", func() bool { return b.job("j") != nil })

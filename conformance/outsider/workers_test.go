@@ -139,12 +139,9 @@ func TestWorkers(t *testing.T) {
 
 	// One that may not touch DEST says so, on both sides, and a signal ends it in good order.
 	other := n.work("w3", source)
-	refused := b.command("sync", "--job", "s", "--workers", n.url, source, to.url+"beside")
-	out := new(log)
-	refused.Stderr = out
-	b.no(refused.Start())
-	b.until("the refusal is told", func() bool { return strings.Contains(out.String(), "the worker w3 does not take part") })
-	b.no(refused.Wait()) // the others do it
+	b.until("the refusal is told", func() bool { // by a run that has not ended when the worker looks for jobs
+		return strings.Contains(b.must(0, "sync", "--job", "s", "--workers", n.url, source, to.url+"beside").stderr, "the worker w3 does not take part")
+	})
 	b.no(other.Process.Signal(syscall.SIGTERM))
 	if err := other.Wait(); err != nil {
 		t.Errorf("a worker that was ended: %v", err)
