@@ -181,12 +181,11 @@ func TestLargeGoesOn(t *testing.T) {
 func (p *partly) killed() (s Summary, err error) {
 	p.t.Helper()
 	var before []Part
+	var died sync.Once // several writes may be under way
 	saved := p.dir
 	p.out.set(nil)
 	s, _, err = p.breakOff(func(func()) error {
-		if before == nil {
-			before, _ = Parts(saved)
-		}
+		died.Do(func() { before, _ = Parts(saved) })
 		return errDead
 	})
 	if werr := writeParts(saved, before); werr != nil { // what the dead process would not have removed
