@@ -14,7 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// nobody is who is asking where the system has no user numbers, as in libnfs.
+// nobody is the caller where the system has no user numbers, as in libnfs.
 const nobody = 65534
 
 // Dial mounts what the URL names, a directory or something in one, and returns

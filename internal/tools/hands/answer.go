@@ -100,7 +100,7 @@ func (c *Coordinator) decide(q *wire.Question, a *wire.Answer) (say string) {
 	return say
 }
 
-// meet is who asks; nil if there are enough workers without it.
+// meet finds the worker that asks, or takes it in; nil if there are enough workers without it.
 func (c *Coordinator) meet(q *wire.Question) *worker {
 	w := c.workers[q.Worker]
 	if w == nil {

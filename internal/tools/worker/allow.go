@@ -35,7 +35,7 @@ func Allow(arg string) (Allowed, error) {
 	return Allowed{arg, at}, err
 }
 
-// nobody is who is asking where the system has no user numbers, as for nfsbox.Dial.
+// nobody is the caller where the system has no user numbers, as for nfsbox.Dial.
 const nobody = 65534
 
 // PlaceOf is the place on a server that arg names, or, with further names, one below it: as coordinators

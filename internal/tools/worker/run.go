@@ -224,7 +224,7 @@ func (r *run) hello() wire.Matter {
 	return wire.Matter{Ask: wire.HELLO, Hello: wire.Hello{Who: r.who()}}
 }
 
-// who is the worker's name, within its bound.
+// who returns the worker's name, within its bound.
 func (r *run) who() []byte { return []byte(r.o.Name[:min(len(r.o.Name), wire.WHO)]) }
 
 // take leases batch after batch, each when few files wait for their turn, and works at them in the
