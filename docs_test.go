@@ -139,6 +139,29 @@ func TestArchitectureDocsNames(t *testing.T) {
 	}
 }
 
+// TestSiteHasEachPage: the site's table of contents names every page of docs/; without
+// that, the site is not built.
+func TestSiteHasEachPage(t *testing.T) {
+	contents, err := os.ReadFile("packaging/site/mkdocs.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for page := range tree(t) {
+		dir, name := path.Split(page)
+		if dir != "docs/" || path.Ext(name) != ".md" {
+			continue
+		}
+		n++
+		if !strings.Contains(string(contents), "- "+name+"\n") {
+			t.Errorf("packaging/site/mkdocs.yml does not name %s", page)
+		}
+	}
+	if n < 10 {
+		t.Errorf("only %d pages were found", n)
+	}
+}
+
 var (
 	goCommand = regexp.MustCompile(`\bgo (?:test|run|vet|build) [^\n|;&` + "`" + `]*`)
 	goRun     = regexp.MustCompile(`-run[ =](\S+)`)
