@@ -89,9 +89,13 @@ func (c *Coordinator) add(at group, d *Dir, file wire.File) *task {
 	t := &task{of: b, file: file, done: make(chan wire.Outcome, 1)}
 	b.tasks = append(b.tasks, t)
 	b.left++
-	if len(b.tasks) == wire.FILES {
+	c.files++
+	switch {
+	case len(b.tasks) == wire.FILES:
 		c.seal(b)
-	} else {
+	case c.files >= plenty:
+		b.timer.Reset(patient)
+	default:
 		b.timer.Reset(linger)
 	}
 	return t
@@ -151,6 +155,7 @@ func (c *Coordinator) finish(t *task) {
 		return
 	}
 	t.over = true
+	c.files--
 	if t.of.left--; t.of.left == 0 {
 		delete(c.batches, t.of.id)
 	}

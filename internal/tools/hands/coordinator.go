@@ -22,8 +22,11 @@ const (
 	// filled: 25 KiB each, with the goroutine that waits for it. At the bound the walk waits.
 	maxOutstanding = 2048
 
-	// linger is how long a batch waits for company after its last file.
-	linger = 3 * time.Millisecond
+	// linger is how long a batch waits for company after its last file. While workers have plenty of files it waits for
+	// patient: a file comes as another one is done, and each would be a batch by itself.
+	linger  = 3 * time.Millisecond
+	patient = 50 * time.Millisecond
+	plenty  = maxOutstanding / 4
 
 	// maxDealing is how many batches are on their way to the broker at once. Further ones wait.
 	maxDealing = 16
@@ -80,6 +83,7 @@ type Coordinator struct {
 	dealer  queue.Dealer
 	filling map[group]*batch  // batches that wait for company
 	batches map[uint64]*batch // batches that are dealt, or about to be
+	files   int               // that are not over, of all batches
 	lastID  uint64
 	workers map[workerID]*worker
 	claimed time.Time // when a batch was claimed last
