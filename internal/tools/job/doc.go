@@ -12,10 +12,10 @@
 // until a later run finishes it. The directory that the copy becomes gets its mode at once,
 // if this run made it: a job that is broken off does not lock others out of it.
 //
-// Hard links stay hard links, whatever type of object they name. They become objects of
-// their own, and are counted, where the destination makes no such links, where more than
-// [maxLinked] objects are open at once, or where the source's attributes contradict each
-// other from name to name.
+// Hard links stay hard links, whatever type of object they name. In three cases they become
+// objects of their own, and are counted: the destination makes no such links, more than
+// [maxLinked] objects are open at once, or the source's attributes contradict each other from
+// name to name.
 //
 // # Nothing leaves the destination
 //
@@ -54,11 +54,11 @@
 //
 // Is a copy complete if directories change on? Always to say no would make each copy of a mail spool
 // a failure, and hide the one that is. Always to say yes would call complete what may lack a file
-// that was there all the time: one that is moved from a directory before its listing into one after
-// it. What was made since the last listing may be missing in any copy of a tree in use, as the copy
-// might have ended before. So the changed directories are listed a last time: if what is in them
-// and not in the copy is newer than the listing, they are noted; if it is older, it was moved, and
-// they have failed.
+// that was there all the time. Such a file is moved out of a directory before it is listed, into
+// one that has been. What was made since the last listing may be missing in any copy of a tree in
+// use, as the copy might have ended before. So the changed directories are listed a last time. If
+// what is in them and not in the copy is newer than the listing, they are noted. If it is older, it
+// was moved, and they have failed.
 //
 // A directory that vanished may have been moved: where a handle follows a name, that looks the
 // same. So in the end the source is searched for those, by file id. One that is found, and was
@@ -89,7 +89,7 @@
 //   - With Verify all of them are compared. Nothing else finds a copy whose bytes were changed
 //     and whose time was put back.
 //
-// A file larger than CopyOptions.Large is noted while it is copied, in a file beside the record, each time that
+// A file larger than CopyOptions.Large is noted in a file beside the record while it is copied: each time that
 // a quarter of such a size more is stable in the destination. A run that ends early, or is killed, leaves its temporary,
 // which no run removes that may go on there (package transfer). The bytes that are there count as skipped. What
 // is noted and not gone on with, as the source has no such file any more or the job was begun anew, is
@@ -110,18 +110,20 @@
 // directories likewise, and so asks nothing for a file that the record has.
 //
 // With SyncOptions.Delete, what the source lacks is deleted (package remove), in a pass of its own when
-// all is copied: not if an item has failed, not from a source that is empty or has nothing that the
-// destination has ([ErrEmpty]), and not more than a given number ([ErrTooMany]). In that pass each name
+// all is copied. Nothing is deleted if an item has failed, or if the source is empty or has nothing
+// that the destination has ([ErrEmpty]); nor more than a given number ([ErrTooMany]). In that pass each name
 // is missing from a second listing and from a LOOKUP. A fault of the source ends it. Then what had to
 // give way to a deletion is copied. With CopyOptions.DryRun no call is made that changes anything.
 //
 // # Memory
 //
-// All that is kept has a named bound: packages walk's and delta's own, the files in flight (parallel,
-// maxChunks), directories of the source (maxSeen), names of objects with several names
-// (maxLinked), the record's index (package index: 64 MiB, however many files it has), names made
-// in a directory that folds names (maxMade) or was not tried
-// out (maxEarly), names that a verified directory did not list (maxUnlisted), finished files
-// that wait for a sync (maxUnsynced, maxUnsyncedNodes), and failures that are held back
-// (maxTight, maxUnsureHeld, maxGoneDirs).
+// All that is kept has a named bound:
+//
+//   - what packages walk and delta keep, and the files in flight (parallel, maxChunks),
+//   - directories of the source (maxSeen), and names of objects with several names (maxLinked),
+//   - the record's index (package index: 64 MiB, however many files it has),
+//   - names made in a directory that folds names (maxMade) or was not tried out (maxEarly),
+//   - names that a verified directory did not list (maxUnlisted),
+//   - finished files that wait for a sync (maxUnsynced, maxUnsyncedNodes),
+//   - failures that are held back (maxTight, maxUnsureHeld, maxGoneDirs).
 package job
