@@ -13,9 +13,8 @@ import (
 // was is not begun.
 func TestFullStateDirectory(t *testing.T) {
 	root(t, "to mount")
-	t.Parallel()
 	for free := range 4 { // pages
-		b := newBoxAlone(t)
+		b := newBox(t)
 		b.write(b.path("src", "f"), "text")
 		b.mount("none", b.path(".state"), "tmpfs", "size=64k")
 		b.no(os.MkdirAll(b.path(".state", "nfsbox", "unfinished"), 0o700))

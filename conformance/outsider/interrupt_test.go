@@ -51,8 +51,10 @@ func (b *box) slowDisk(s *server) *proxy {
 // answer. It ends soon, names what it could not remove, and says how to go on; and the
 // command that it gives does go on, and removes that.
 func TestInterruptedBesideDeadServer(t *testing.T) {
+	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			heeds(t, sig)
 			b := newBox(t)
 			for i := range 200 {
@@ -173,6 +175,7 @@ func TestKilledJobOfOneFile(t *testing.T) {
 // interrupted after it has made its DEST. The command that it then gives copies all to the same
 // place, and not into it.
 func TestInterruptedWithoutRecord(t *testing.T) {
+	t.Parallel()
 	heeds(t, os.Interrupt)
 	b := newBox(t)
 	for i := range 200 {
@@ -228,6 +231,7 @@ func TestInterruptedWhileConnecting(t *testing.T) {
 // TestInterruptedDirectoryIsClosed: a copy is interrupted in a directory that it has made.
 // It says that others cannot enter it, until the copy has gone on.
 func TestInterruptedDirectoryIsClosed(t *testing.T) {
+	t.Parallel()
 	heeds(t, os.Interrupt)
 	b := newBox(t)
 	for i := range 200 {
