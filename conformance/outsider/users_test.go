@@ -3,6 +3,7 @@
 package outsider
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -32,11 +33,17 @@ func (s *server) as(uid uint32, address string) *peer {
 	var c net.Conn
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread()
 		err := syscall.Setfsuid(int(uid))
 		if err == nil {
 			from := &net.TCPAddr{IP: net.ParseIP(address)}
 			c, err = net.DialTCP("tcp", from, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: s.port})
+		}
+		// A thread that ended with its goroutine would end what it has started with it: see Pdeathsig.
+		if back := syscall.Setfsuid(os.Geteuid()); back == nil {
+			runtime.UnlockOSThread()
+		} else {
+			err = errors.Join(err, back)
 		}
 		done <- err
 	}()
