@@ -89,11 +89,10 @@ func (c *Coordinator) add(at group, d *Dir, file wire.File) *task {
 	t := &task{of: b, file: file, done: make(chan wire.Outcome, 1)}
 	b.tasks = append(b.tasks, t)
 	b.left++
-	c.files++
 	switch {
 	case len(b.tasks) == wire.FILES:
 		c.seal(b)
-	case c.files >= plenty:
+	case c.dealt >= plenty:
 		b.timer.Reset(patient)
 	default:
 		b.timer.Reset(linger)
@@ -135,6 +134,7 @@ func (c *Coordinator) seal(b *batch) {
 	}
 	c.lastID++
 	b.id = c.lastID
+	c.dealt += b.left
 	c.batches[b.id] = b
 	whole := b.wire
 	for _, t := range b.tasks {
@@ -155,7 +155,9 @@ func (c *Coordinator) finish(t *task) {
 		return
 	}
 	t.over = true
-	c.files--
+	if t.of.id != 0 {
+		c.dealt--
+	}
 	if t.of.left--; t.of.left == 0 {
 		delete(c.batches, t.of.id)
 	}

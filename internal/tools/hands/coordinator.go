@@ -83,7 +83,7 @@ type Coordinator struct {
 	dealer  queue.Dealer
 	filling map[group]*batch  // batches that wait for company
 	batches map[uint64]*batch // batches that are dealt, or about to be
-	files   int               // that are not over, of all batches
+	dealt   int               // files of these that are not over
 	lastID  uint64
 	workers map[workerID]*worker
 	claimed time.Time // when a batch was claimed last
