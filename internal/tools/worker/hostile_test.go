@@ -170,12 +170,24 @@ func TestForgedBatches(t *testing.T) {
 	})
 }
 
+// heard is what the coordinator has said next, or "" if it has said nothing: workers look for jobs for ever, so that a bubble
+// in which a test waited for it would not end.
+func heard(said <-chan string) string {
+	select {
+	case s := <-said:
+		return s
+	default:
+		return ""
+	}
+}
+
 // TestNotDealt: a batch in the queue that the coordinator has not dealt is dropped, though it has the number of one
 // that it has.
 func TestNotDealt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t)
 		x.fill(3, 20)
+		x.slowly(20*time.Millisecond, func(string) {}) // the last batch is not done when what was forged is claimed
 		x.write("dst/copy/precious", "stays")
 		said := make(chan string, 100)
 		c := x.coordinate(func(s string) { said <- s })
@@ -198,7 +210,7 @@ func TestNotDealt(t *testing.T) {
 		if !slices.Contains(x.names("dst/copy"), "precious") {
 			t.Error("a batch was worked at that nobody has dealt")
 		}
-		if s := <-said; !strings.Contains(s, "has not dealt") {
+		if s := heard(said); !strings.Contains(s, "has not dealt") {
 			t.Errorf("said %q", s)
 		}
 	})
@@ -224,10 +236,10 @@ func TestRefused(t *testing.T) {
 				if _, err := x.copy(ctx, co, nil); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("copied: %v", err)
 				}
-				if s := <-said; !strings.Contains(s, "does not take part") || !strings.Contains(s, c.why) {
+				if s := heard(said); !strings.Contains(s, "does not take part") || !strings.Contains(s, c.why) {
 					t.Errorf("said %q", s)
 				}
-				if s := <-said; !strings.Contains(s, "no worker takes part") {
+				if s := heard(said); !strings.Contains(s, "no worker takes part") {
 					t.Errorf("said %q", s)
 				}
 				if err := co.Close(); err != nil {
@@ -362,7 +374,7 @@ func TestOtherVersion(t *testing.T) {
 		if a := ask(t, x, c, &wire.Question{Speaks: 7, Matter: wire.Matter{Ask: wire.LEAVE}}); a.Verdict != wire.OTHER {
 			t.Errorf("%+v", a)
 		}
-		if s := <-said; !strings.Contains(s, "version 7") {
+		if s := heard(said); !strings.Contains(s, "version 7") {
 			t.Errorf("said %q", s)
 		}
 	})
