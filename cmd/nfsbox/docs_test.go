@@ -84,11 +84,12 @@ func TestDocsCommands(t *testing.T) {
 func parse(t *testing.T, page string, args []string) {
 	t.Helper()
 	var out bytes.Buffer
-	parser, exited, err := newParser(&env{ctx: t.Context(), stdout: &out, stderr: &out}, new(resolver))
+	words := customary(args)
+	parser, exited, err := newParser(&env{ctx: t.Context(), stdout: &out, stderr: &out}, new(resolver), words)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = parser.Parse(customary(args))
+	_, err = parser.Parse(words)
 	if err != nil && !*exited && !errors.Is(err, fs.ErrNotExist) { // the directories of examples are elsewhere
 		t.Errorf("%s: nfsbox %s: %v", page, strings.Join(args, " "), err)
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/job"
@@ -249,11 +249,12 @@ var errNotItsCommand = errors.New("its record is damaged: this is not its comman
 // isCopyOf returns an error unless args are a command that keeps the record r. What a record says is not
 // run for the asking.
 func isCopyOf(r *jobs.Record, args []string) error {
-	parser, exited, err := newParser(&env{ctx: context.Background(), stdout: new(strings.Builder), stderr: new(strings.Builder)}, new(resolver))
+	args = customary(args)
+	parser, exited, err := newParser(&env{stdout: io.Discard, stderr: io.Discard}, new(resolver), args)
 	if err != nil {
 		return err
 	}
-	ctx, err := parser.Parse(customary(args))
+	ctx, err := parser.Parse(args)
 	if err != nil || *exited {
 		return errors.Join(errNotItsCommand, err)
 	}

@@ -239,11 +239,12 @@ func runCommand(e *env, args []string) int {
 	raw := e.stderr
 	e.stderr = e.messages()
 	set := &resolver{read: e.set, from: make(map[string]string)}
-	parser, exited, err := newParser(e, set)
+	words := customary(args)
+	parser, exited, err := newParser(e, set, words)
 	if err != nil {
 		return report(e, err)
 	}
-	kctx, err := parser.Parse(customary(args))
+	kctx, err := parser.Parse(words)
 	if *exited {
 		return exitOK // --help has printed everything
 	}
@@ -253,10 +254,10 @@ func runCommand(e *env, args []string) int {
 	if set.err != nil {
 		err = set.err
 	}
+	if err == nil && settable(kctx.Selected()) && !kctx.Selected().Hidden {
+		err = e.strays()
+	}
 	if err == nil {
-		if settable(kctx.Selected()) && !kctx.Selected().Hidden {
-			e.strays(parser.Model.Node)
-		}
 		err = e.meantAll(kctx.Selected())
 	}
 	if err != nil {
@@ -303,25 +304,6 @@ func customary(args []string) []string {
 		}
 	}
 	return args
-}
-
-func newParser(e *env, set kong.Resolver) (*kong.Kong, *bool, error) {
-	exited := new(bool)
-	parser, err := kong.New(&cli{}, append(byteMappers(),
-		ruleMapper(),
-		kong.Name("nfsbox"),
-		kong.Description(description),
-		kong.Writers(e.stdout, e.stderr),
-		kong.Exit(func(int) { *exited = true }),
-		kong.NoDefaultHelp(),
-		kong.Resolvers(set),
-		kong.Help(e.printHelp),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-	)...)
-	if err == nil {
-		describeExits(parser.Model.Node)
-	}
-	return parser, exited, err
 }
 
 // usageError is an error of the command line; source says where it was set, if elsewhere.

@@ -5,8 +5,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/nfsbox/nfsbox/internal/tools/manual"
 )
 
@@ -26,8 +24,12 @@ Pages are roff, in the macros of man(7), for man-db (groff) and mandoc. They bea
 date: the same program makes the same pages. Files of these names in DIR are replaced.`
 }
 
-func (c *manCmd) Run(e *env, k *kong.Context) error {
-	program := manual.Of(k.Model)
+func (c *manCmd) Run(e *env) error {
+	app, err := whole()
+	if err != nil {
+		return err
+	}
+	program := manual.Of(app)
 	pages := manual.Pages(&program, version())
 	if c.Dir == "" {
 		return printPages(e.stdout, pages)
@@ -73,8 +75,12 @@ For all users they belong in /usr/share/bash-completion/completions/nfsbox,
 For this shell alone, in bash: eval "$(nfsbox completion bash)"`
 }
 
-func (c *completionCmd) Run(e *env, k *kong.Context) error {
-	program := manual.Of(k.Model)
+func (c *completionCmd) Run(e *env) error {
+	app, err := whole()
+	if err != nil {
+		return err
+	}
+	program := manual.Of(app)
 	scripts := map[string]func(*manual.Command) string{"bash": manual.Bash, "zsh": manual.Zsh, "fish": manual.Fish, "powershell": manual.PowerShell}
 	if _, err := io.WriteString(e.stdout, scripts[c.Shell](&program)); err != nil {
 		return &outputError{err}

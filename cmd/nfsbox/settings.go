@@ -30,6 +30,7 @@ type resolver struct {
 	read func() (*settings.Settings, error)
 	from map[string]string // where the flags that it has given stand
 	err  error             // what is wrong with the file; kong would blame a flag for it
+	good bool              // the file has been checked
 }
 
 // Validate is called by kong before anything is parsed; the file is checked when it is used.
@@ -42,8 +43,9 @@ func (r *resolver) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 		return nil, nil
 	}
 	set, err := r.read()
-	if err == nil {
-		err = set.Check(settableFlags(ctx.Model.Node))
+	if err == nil && !r.good {
+		err = set.Check(settableFlags)
+		r.good = true
 	}
 	if r.err = err; err != nil {
 		return nil, nil
@@ -91,7 +93,11 @@ func commandOf(node *kong.Node) string {
 }
 
 // settableFlags are the commands for which settings are, with the names of their flags.
-func settableFlags(app *kong.Node) map[string][]string {
+func settableFlags() (map[string][]string, error) {
+	app, err := whole()
+	if err != nil {
+		return nil, err
+	}
 	known := make(map[string][]string)
 	for _, node := range app.Leaves(true) {
 		if !settable(node) {
@@ -107,14 +113,16 @@ func settableFlags(app *kong.Node) map[string][]string {
 		}
 		known[commandOf(node)] = names
 	}
-	return known
+	return known, nil
 }
 
 // strays tells of variables that set nothing, and were meant for another one.
-func (e *env) strays(app *kong.Node) {
-	for _, told := range settings.Stray(e.environ, settableFlags(app)) {
+func (e *env) strays() error {
+	all, err := settings.Stray(e.environ, settableFlags)
+	for _, told := range all {
 		e.note(told)
 	}
+	return err
 }
 
 // note tells people something that is no failure.

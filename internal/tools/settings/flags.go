@@ -43,10 +43,22 @@ func Variable(command, flag string) string {
 var others = []string{"NFSBOX_CONFIG", "NFSBOX_ALLOW", "NFSBOX_TOKEN", "NFSBOX_PORT"}
 
 // Stray tells, of variables that set nothing, those that were meant for another one. environ is
-// os.Environ(), known are the commands with their flags.
-func Stray(environ []string, known map[string][]string) (told []string) {
+// os.Environ(). known returns the commands with their flags, and is not called unless there are variables of ours;
+// an error of it is returned.
+func Stray(environ []string, known func() (map[string][]string, error)) (told []string, err error) {
+	ours := slices.DeleteFunc(slices.Clone(environ), func(one string) bool {
+		name, value, _ := strings.Cut(one, "=")
+		return !strings.HasPrefix(name, variables) || value == "" || slices.Contains(others, name)
+	})
+	if len(ours) == 0 {
+		return nil, nil
+	}
+	commands, err := known()
+	if err != nil {
+		return nil, err
+	}
 	names := slices.Clone(others)
-	for command, flags := range known {
+	for command, flags := range commands {
 		for _, flag := range flags {
 			names = append(names, Variable(command, flag), Variable("", flag))
 		}
@@ -59,26 +71,30 @@ func Stray(environ []string, known map[string][]string) (told []string) {
 			}
 		}
 	})
-	for _, one := range environ {
-		name, value, _ := strings.Cut(one, "=")
-		wrong, ours := strings.CutPrefix(name, variables)
-		if !ours || value == "" {
-			continue
-		}
+	for _, one := range ours {
+		name, _, _ := strings.Cut(one, "=")
+		wrong := strings.TrimPrefix(name, variables)
 		if meant := near.Of(wrong, slices.Values(short)); meant != "" {
 			told = append(told, fmt.Sprintf("%s sets nothing; did you mean %s%s?", name, variables, meant))
 		}
 	}
 	slices.Sort(told)
-	return told
+	return told, nil
 }
 
 // variables is how the names of our variables begin.
 const variables = "NFSBOX_"
 
-// Check is an error if the file sets flags that are not there. known are the commands, with
-// their flags.
-func (s *Settings) Check(known map[string][]string) error {
+// Check is an error if the file sets flags that are not there. commands returns them with
+// their flags, and is not called unless the file sets any; an error of it is returned.
+func (s *Settings) Check(commands func() (map[string][]string, error)) error {
+	if len(s.flags) == 0 {
+		return nil
+	}
+	known, err := commands()
+	if err != nil {
+		return err
+	}
 	for _, command := range slices.Sorted(maps.Keys(s.flags)) {
 		if command != "" && known[command] == nil {
 			return s.unknown(s.flags[command][0].line, "command "+command, near.Of(command, maps.Keys(known)))

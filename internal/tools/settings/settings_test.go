@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,10 +130,40 @@ func TestCheck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.Check(known)
+		err = s.Check(these(known))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.HasSuffix(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// these are commands, when they are asked for.
+func these(known map[string][]string) func() (map[string][]string, error) {
+	return func() (map[string][]string, error) { return known, nil }
+}
+
+// TestCommandsAreAskedForLate: finding all commands takes time, which most runs do not need.
+func TestCommandsAreAskedForLate(t *testing.T) {
+	asked := errors.New("asked")
+	known := func() (map[string][]string, error) { return nil, asked }
+	s, err := with(t, "[alias]\nfiler = \"nfs://h/\"", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check(known); err != nil {
+		t.Errorf("a file without flags: %v", err)
+	}
+	if _, err := Stray([]string{"HOME=/", "NFSBOX_CONFIG=x", "NFSBOX_VERIFY="}, known); err != nil {
+		t.Errorf("no variable for a flag: %v", err)
+	}
+	if _, err := Stray([]string{"NFSBOX_VERIFY=1"}, known); !errors.Is(err, asked) {
+		t.Errorf("a variable for a flag: %v", err)
+	}
+	if s, err = with(t, sample, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check(known); !errors.Is(err, asked) {
+		t.Errorf("a file with flags: %v", err)
 	}
 }
 
@@ -199,7 +230,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := with(t, text, nil)
 		if err == nil {
-			_ = s.Check(map[string][]string{"cp": {"verify"}})
+			_ = s.Check(these(map[string][]string{"cp": {"verify"}}))
 			url, _ := s.Alias("filer:x")
 			s.Server(url)
 		}
@@ -215,7 +246,11 @@ func TestStray(t *testing.T) {
 		"NFSBOX_CP_VERIFY": "", "NFSBOX_JSON": "", "NFSBOX_CONFIG": "", "NFSBOX_ALLOW": "", "NFSBOX_BINARY": "", "NFSBOX_TOKEN": "", "NFSBOX_PORT": "",
 		"NFSBOX_SERVICE_HOST": "", "CP_VERFY": "", "NFSBOX_": "",
 	} {
-		got := strings.Join(Stray([]string{"HOME=/", name + "=true", "NFSBOX_VERIF="}, known), "; ")
+		told, err := Stray([]string{"HOME=/", name + "=true", "NFSBOX_VERIF="}, these(known))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(told, "; ")
 		if want != "" {
 			want = name + " sets nothing; did you mean " + want + "?"
 		}
