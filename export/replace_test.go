@@ -359,7 +359,7 @@ func TestReplaceUnderLoad(t *testing.T) {
 		if err := table.Replace(Export{Path: "/", FS: now}); err != nil {
 			t.Fatal(err)
 		}
-		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		err := table.Drain(ctx, old)
 		stop()
 		if err != nil {

@@ -177,11 +177,22 @@ func (w *writeCounter) count() int {
 
 // TestNoNagleStall: with one call at a time, each message is one write, and none waits for a
 // delayed acknowledgement even with TCP_NODELAY off. Such a stall takes 40 ms, and comes in
-// most round trips. A few slow ones are a busy machine.
+// most round trips. Slow ones are also a busy machine: it may have several tries.
 func TestNoNagleStall(t *testing.T) {
+	const trips, tries = 200, 20
+	slow := make([]int, tries)
+	for try := range tries {
+		if slow[try] = slowTrips(t, trips); slow[try] <= trips/4 {
+			return
+		}
+	}
+	t.Errorf("of %d round trips more than 30 ms were taken by %v", trips, slow)
+}
+
+// slowTrips is how many of so many round trips take more than 30 ms.
+func slowTrips(t *testing.T, trips int) (slow int) {
+	t.Helper()
 	_, _, c := pair(t, ServerOptions{nagle: true}, ClientOptions{nagle: true})
-	const trips = 200
-	slow := 0
 	for i := range trips {
 		start := time.Now()
 		var err error
@@ -200,9 +211,7 @@ func TestNoNagleStall(t *testing.T) {
 			slow++
 		}
 	}
-	if slow > trips/4 {
-		t.Errorf("%d of %d round trips took more than 30 ms", slow, trips)
-	}
+	return slow
 }
 
 // TestNoAllocations: a small call costs none, at either end.

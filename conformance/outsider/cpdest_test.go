@@ -158,7 +158,7 @@ func TestKilledFileCopy(t *testing.T) {
 	for _, dest := range []string{"", "g"} {
 		args := []string{"cp", b.path("f"), p.url() + dest}
 		r := b.begin(args...)
-		status, _ := b.dying(r, b.path("srv"), func() {}, syscall.SIGKILL)
+		status := b.dying(r, b.path("srv"), func() {}, syscall.SIGKILL)
 		left := temps()
 		if status != -1 || len(left) != 1 {
 			t.Fatalf("exit status %d, and %q is left", status, left)
@@ -190,7 +190,7 @@ func TestInterruptedFileCopy(t *testing.T) {
 	s := b.serve(b.path("srv"))
 	args := []string{"cp", b.path("f"), b.slowDisk(s).url() + "g"}
 	r := b.begin(args...)
-	status, _ := b.dying(r, b.path("srv"), func() { s.signal(syscall.SIGSTOP) }, os.Interrupt)
+	status := b.dying(r, b.path("srv"), func() { s.signal(syscall.SIGSTOP) }, os.Interrupt)
 	s.signal(syscall.SIGCONT)
 	if text := r.err.String(); status != 130 || !strings.Contains(text, "the same command removes them") {
 		t.Errorf("exit status %d\n%s", status, text)

@@ -14,8 +14,8 @@ import (
 )
 
 // dying waits for a command that has begun until it has made temporaries in dir, then
-// has the server die, and interrupts the command.
-func (b *box) dying(r *running, dir string, die func(), sig os.Signal) (status int, took time.Duration) {
+// has the server die, and interrupts the command. That ends within patience: a server is waited for for ever.
+func (b *box) dying(r *running, dir string, die func(), sig os.Signal) (status int) {
 	b.Helper()
 	b.until("the copy has temporaries", func() bool {
 		list, _ := os.ReadDir(dir) // it is not there at first
@@ -27,10 +27,8 @@ func (b *box) dying(r *running, dir string, die func(), sig os.Signal) (status i
 		return false
 	})
 	die()
-	start := time.Now()
 	b.no(r.Process.Signal(sig))
-	status = r.status()
-	return status, time.Since(start)
+	return r.status()
 }
 
 // heeds skips a test of a signal that this process, and so what it starts, ignores, as
@@ -64,11 +62,11 @@ func TestInterruptedBesideDeadServer(t *testing.T) {
 			s := b.serve(b.path("srv"))
 			p := b.slowDisk(s)
 			r := b.begin("cp", "-r", "--job", "j", b.path("it's"), p.url()+"dst")
-			status, took := b.dying(r, b.path("srv", "dst"), func() { s.signal(syscall.SIGSTOP) }, sig)
+			status := b.dying(r, b.path("srv", "dst"), func() { s.signal(syscall.SIGSTOP) }, sig)
 			s.signal(syscall.SIGCONT)
 			text := r.err.String()
-			if status != 130 || took > 8*time.Second {
-				t.Errorf("exit status %d after %v\n%s", status, took, text)
+			if status != 130 {
+				t.Errorf("exit status %d\n%s", status, text)
 			}
 			if strings.Contains(text, "context canceled") || !strings.Contains(text, "interrupted") {
 				t.Errorf("it says\n%s", text)
@@ -100,7 +98,7 @@ func TestInterruptedBesideLiveServer(t *testing.T) {
 	s := b.serve(b.path("srv"))
 	p := b.slowDisk(s)
 	r := b.begin("cp", "-r", b.path("src"), p.url()+"dst")
-	status, _ := b.dying(r, b.path("srv", "dst"), func() {}, os.Interrupt)
+	status := b.dying(r, b.path("srv", "dst"), func() {}, os.Interrupt)
 	text := r.err.String()
 	if status != 130 || strings.Contains(text, "temporar") || strings.Contains(text, "context canceled") {
 		t.Errorf("exit status %d\n%s", status, text)
@@ -158,7 +156,7 @@ func TestKilledJobOfOneFile(t *testing.T) {
 		args[3], args[4] = b.path("f"), p.url()+where
 		args[2] = "one" + where
 		r := b.begin(args...)
-		status, _ := b.dying(r, b.path("srv"), func() {}, syscall.SIGKILL)
+		status := b.dying(r, b.path("srv"), func() {}, syscall.SIGKILL)
 		if status != -1 || len(b.names(b.path("srv"))) == 0 {
 			t.Fatalf("exit status %d, and nothing is left", status)
 		}
@@ -185,7 +183,7 @@ func TestInterruptedWithoutRecord(t *testing.T) {
 	b.write(b.path(".state"), "a file")
 	p := b.slowDisk(b.serve(b.path("srv")))
 	r := b.begin("cp", "-r", "--no-progress", b.path("it's"), p.url()+"dst")
-	status, _ := b.dying(r, b.path("srv", "dst"), func() {}, os.Interrupt)
+	status := b.dying(r, b.path("srv", "dst"), func() {}, os.Interrupt)
 	_, line, ok := strings.Cut(r.err.String(), "to the same place: ")
 	if line, _, _ = strings.Cut(line, "\n"); !ok || status != 130 || !strings.Contains(line, " --job ") {
 		t.Fatalf("exit status %d, and it does not say how to go on\n%s", status, r.err)
@@ -241,7 +239,7 @@ func TestInterruptedDirectoryIsClosed(t *testing.T) {
 	p := b.slowDisk(b.serve(b.path("srv")))
 	args := []string{"cp", "-r", "--job", "j", b.path("src"), p.url() + "dst"}
 	r := b.begin(args...)
-	status, _ := b.dying(r, b.path("srv", "dst", "sub"), func() {}, os.Interrupt)
+	status := b.dying(r, b.path("srv", "dst", "sub"), func() {}, os.Interrupt)
 	sub := b.path("srv", "dst", "sub")
 	if text := r.err.String(); status != 130 || b.bits(sub) != 0o700 || !strings.Contains(text, "mode 0700 until ") {
 		t.Errorf("exit status %d, mode %o:\n%s", status, b.bits(sub), text)

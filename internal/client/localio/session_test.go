@@ -116,7 +116,7 @@ func TestCloseWhileMeeting(t *testing.T) {
 	f := New(r.below, r, Options{Mode: Auto, Eager: true, Dirs: []string{r.dir}, Log: slog.New(log)})
 	<-log.reached
 	context.AfterFunc(f.s.ctx, func() { time.AfterFunc(20*time.Millisecond, cancel) })
-	late := time.AfterFunc(5*time.Second, func() {
+	late := time.AfterFunc(time.Minute, func() {
 		t.Error("Close waits for the server")
 		r.kill()
 	})
@@ -134,7 +134,7 @@ func TestCloseAtOnce(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if err := f.Ready(ctx); !errors.Is(err, ErrNotLocal) {
 			t.Fatalf("ready: %v", err)
 		}

@@ -74,7 +74,7 @@ func (c *counting) Read(p []byte) (int, error) {
 // wait waits until all calls have ended.
 func (r *rig) wait() {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := r.s.Wait(ctx); err != nil {
 		r.Fatal(err)

@@ -97,7 +97,7 @@ func newRigOn(t testing.TB, network *sim.Network, fs vfs.FS, change func(*Option
 	t.Cleanup(func() {
 		r.http.CloseIdleConnections()
 		r.h2.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)

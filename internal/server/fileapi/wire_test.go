@@ -27,7 +27,7 @@ func (r *rig) raw() net.Conn {
 	r.Helper()
 	c := r.conn()
 	r.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		r.Fatal(err)
 	}
 	return c
@@ -290,7 +290,7 @@ func TestKilledGigabyte(t *testing.T) {
 			pb.FileServiceName, 2*gigabyte, head)
 		for i := 0; i < m && err == nil; i++ {
 			_, err = c.Write(part)
-			err = errors.Join(err, c.SetDeadline(time.Now().Add(20*time.Second))) // of the next part
+			err = errors.Join(err, c.SetDeadline(time.Now().Add(time.Minute))) // of the next part
 		}
 		if err == nil {
 			_, err = c.Write(part[:rnd.IntN(len(part)-1)])

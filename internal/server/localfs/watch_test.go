@@ -64,7 +64,7 @@ func (w *hearing) wait(t *testing.T) vfs.Change {
 	t.Helper()
 	select {
 	case <-w.news:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("nothing is heard of it")
 	}
 	return w.take()

@@ -58,7 +58,7 @@ func remote(t testing.TB, f vfs.FS) *tree {
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := nfsbox.Dial(ctx, "nfs://"+l.Addr().String()+"/", nfsbox.WithCaller(vfs.Caller{}))
 	if err != nil {

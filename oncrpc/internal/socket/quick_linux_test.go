@@ -36,7 +36,7 @@ func await(t *testing.T, done chan error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("it does not end")
 		return nil
 	}

@@ -86,7 +86,7 @@ func (s *server) end() {
 func dial(t testing.TB, url string, opts ...nfsbox.Option) *nfsbox.Client {
 	t.Helper()
 	opts = append([]nfsbox.Option{nfsbox.WithCaller(vfs.Caller{}), nfsbox.WithLocalIO(nfsbox.LocalIOOff)}, opts...)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := nfsbox.Dial(ctx, url, opts...)
 	if err != nil {
