@@ -119,6 +119,7 @@ type chmodCmd struct {
 	Mode      string   `arg:"" name:"MODE" help:"Permissions: octal, as 640, or symbolic, as u+rw,go-w."`
 	Places    []string `arg:"" place:"" name:"PLACE" help:"Files and directories: paths or nfs://host/export/path."`
 	Recursive bool     `short:"R" help:"Change all that lies below as well, and no symbolic link."`
+	alikeFlags
 	verbFlags
 }
 
@@ -138,6 +139,9 @@ func (c *chmodCmd) Run(e *env) error {
 		return refused(err)
 	}
 	v, err := c.begin(e)
+	if err == nil {
+		err = c.group(v.output)
+	}
 	if err != nil {
 		return err
 	}
@@ -153,6 +157,7 @@ type chownCmd struct {
 	Places        []string `arg:"" place:"" name:"PLACE" help:"Files and directories: paths or nfs://host/export/path."`
 	Recursive     bool     `short:"R" help:"Change all that lies below as well; of a symbolic link the link itself."`
 	NoDereference bool     `name:"no-dereference" help:"Change a symbolic link that PLACE names, and not its target."`
+	alikeFlags
 	verbFlags
 }
 
@@ -169,6 +174,9 @@ func (c *chownCmd) Run(e *env) error {
 		return err
 	}
 	v, err := c.begin(e)
+	if err == nil {
+		err = c.group(v.output)
+	}
 	if err != nil {
 		return err
 	}
@@ -217,13 +225,14 @@ func (v *verb) changeTree(p *place.Place, below bool, of func(*vfs.Attr) vfs.Set
 		return err
 	}
 	set := of(&r.Attr)
-	if _, err := fsys.SetAttr(ctx, r.Handle, &set, nil); err != nil {
+	_, err = fsys.SetAttr(ctx, r.Handle, &set, nil)
+	if !below || r.Attr.Type != vfs.TypeDir {
 		return about(p, err)
 	}
-	if !below || r.Attr.Type != vfs.TypeDir {
-		return nil
+	c := &changer{fs: fsys, of: of, text: p.Text, names: spell(p), out: v.output}
+	if err := c.fault(ctx, "", err); err != nil { // as chmod(1), it goes on with what lies below
+		return about(p, err)
 	}
-	c := &changer{fs: fsys, of: of, text: p.Text, out: v.output}
 	if err := walk.Tree(ctx, fsys, r.Handle, walk.Options{Parallel: 1}, c); err != nil {
 		return about(p, err)
 	}
@@ -238,6 +247,7 @@ type changer struct {
 	fs     vfs.FS
 	of     func(*vfs.Attr) vfs.SetAttr
 	text   string // of the place
+	names  *speller
 	out    *output
 	failed bool
 }
@@ -260,8 +270,11 @@ func (c *changer) fault(ctx context.Context, path string, err error) error {
 		return err
 	}
 	c.failed = true
-	path = strings.TrimRight(c.text, "/") + "/" + path
-	c.out.failed(path, fmt.Errorf("%s: %w", path, err))
+	at := c.text
+	if path != "" {
+		at = c.names.below("/" + path)
+	}
+	c.out.failed(at, fmt.Errorf("%s: %w", at, err))
 	return nil
 }
 

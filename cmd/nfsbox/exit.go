@@ -109,8 +109,11 @@ func complain(e *env, err error, status int) {
 }
 
 // complaint is what people read of an error.
-func complaint(err error, advice string) string {
-	text := "nfsbox: " + oneLine(err) + "\n"
+func complaint(err error, advice string) string { return complaintOf(fault.Text(err), advice) }
+
+// complaintOf is complaint, of an error's text.
+func complaintOf(text, advice string) string {
+	text = "nfsbox: " + cleanLine(text) + "\n"
 	if advice != "" {
 		text += "        -> " + progress.Clean(advice) + "\n"
 	}
@@ -126,9 +129,9 @@ type advised struct {
 func (e *advised) Unwrap() error { return e.error }
 
 // oneLine is an error's text as a terminal may show it.
-func oneLine(err error) string {
-	return progress.Clean(strings.ReplaceAll(fault.Text(err), "\n", "; "))
-}
+func oneLine(err error) string { return cleanLine(fault.Text(err)) }
+
+func cleanLine(text string) string { return progress.Clean(strings.ReplaceAll(text, "\n", "; ")) }
 
 // advice is what to do about an error of a server that has the given exit status; "" for other
 // errors, and where the text says it all.
@@ -136,9 +139,12 @@ func advice(err error, status int) string {
 	if a, ok := errors.AsType[*advised](err); ok {
 		return a.advice
 	}
-	url, _, _ := strings.Cut(fault.Text(err), ": ")
-	if !strings.HasPrefix(url, "nfs://") || errors.Is(err, context.Canceled) {
+	url := urlIn(fault.Text(err))
+	switch {
+	case url == "" || errors.Is(err, context.Canceled):
 		return ""
+	case !strings.HasPrefix(url, "nfs://"): // of a file API, which doctor knows nothing of
+		return fault.Advice(err)
 	}
 	if status != exitUnreachable && errors.Is(err, fs.ErrNotExist) {
 		return ""
@@ -157,6 +163,21 @@ func advice(err error, status int) string {
 		text += "; "
 	}
 	return text + "nfsbox doctor " + quoteArg(url) + " finds out more"
+}
+
+// urlIn is the URL that an error's text is about: it begins with that, or bench has said before in which run. "" is none.
+func urlIn(text string) string {
+	for part := range strings.SplitSeq(text, ": ") {
+		before, url, found := strings.Cut(part, "://")
+		switch scheme := before[strings.LastIndexByte(before, ' ')+1:]; {
+		case !found && strings.HasPrefix(part, "bench "):
+		case scheme == before && scheme == "nfs", strings.HasPrefix(before, "round "), strings.HasPrefix(scheme, "http"):
+			return scheme + "://" + url
+		default:
+			return ""
+		}
+	}
+	return ""
 }
 
 func interrupted(e *env) bool {

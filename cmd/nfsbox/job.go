@@ -115,7 +115,10 @@ type jobLsCmd struct {
 func (*jobLsCmd) Help() string {
 	return `Columns are the name, how it stands, how many items are done, how many of the bytes, when it was last at
 work, and what is copied to where. Totals have a ≥ before them while directories are being listed. The one that
-was last at work comes first.`
+was last at work comes first.
+
+  nfsbox job ls
+  nfsbox job ls --json | jq -r 'select(.type=="job").name'`
 }
 
 func (c *jobLsCmd) Run(e *env) error {
@@ -155,6 +158,13 @@ type jobShowCmd struct {
 	JSON bool `help:"Print it as a line of JSON, then a summary."`
 }
 
+func (*jobShowCmd) Help() string {
+	return `Shows its places, counts, times, failures of its last run, and the command that goes on.
+
+  nfsbox job show move
+  nfsbox job show --json 3f2a`
+}
+
 func (c *jobShowCmd) Run(e *env) error {
 	out := newOutput(e, c.JSON)
 	_, r, err := c.find()
@@ -170,6 +180,13 @@ func (c *jobShowCmd) Run(e *env) error {
 }
 
 type jobResumeCmd struct{ jobNamed }
+
+func (*jobResumeCmd) Help() string {
+	return `Runs the command of its last run again, in the directory where that was started. It ends with that
+command's status. nfsbox job --help says what is different.
+
+  nfsbox job resume move`
+}
 
 func (c *jobResumeCmd) Run(e *env) error {
 	_, r, err := c.resting()
@@ -275,6 +292,13 @@ const endTime = time.Minute
 
 type jobCancelCmd struct{ jobNamed }
 
+func (*jobCancelCmd) Help() string {
+	return `Ends a copy that runs, and waits until it has ended, for a minute at most. Its command's status is 130, and
+job resume goes on with it.
+
+  nfsbox job cancel move`
+}
+
 func (c *jobCancelCmd) Run(e *env) error {
 	r, err := c.running()
 	if err != nil {
@@ -320,6 +344,13 @@ func (n *jobNamed) notTaken(e *env, r *jobs.Record, err error) error {
 
 type jobForgetCmd struct {
 	Names []string `arg:"" job:"" name:"NAME" help:"Of --job, or what job ls shows."`
+}
+
+func (*jobForgetCmd) Help() string {
+	return `Removes a record, and nothing else: its command, run again, copies all anew. One that runs is not
+forgotten.
+
+  nfsbox job forget 3f2a`
 }
 
 func (c *jobForgetCmd) Run(e *env) error {

@@ -30,6 +30,7 @@ type lsCmd struct {
 	MaxDepth  int      `placeholder:"N" help:"With -R, go down no more than N levels; 1 is PLACE alone."`
 	Color     string   `enum:"auto,always,never" default:"auto" help:"Show names in the colours of LS_COLORS: on a terminal, unless NO_COLOR is set (auto), always or never."`
 	JSON      bool     `help:"Print one line of JSON for each, then a summary."`
+	alikeFlags
 	clientFlags
 }
 
@@ -94,6 +95,9 @@ func (c *lsCmd) Run(e *env) error {
 	}
 	defer c.print(e)
 	out := newOutput(e, c.JSON)
+	if err := c.group(out); err != nil {
+		return err
+	}
 	po = out.watch(e, po)
 	return out.end(out.each(e, glob.Each(e.ctx, c.Places, po), func(arg string) error {
 		err := onePlace(e.ctx, arg, po, place.Open, func(p *place.Place) error { return c.one(e, out, p) })

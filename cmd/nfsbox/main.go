@@ -17,6 +17,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -74,6 +76,12 @@ A PLACE is a path of this host or a URL:
 
   nfs://HOST[:PORT]/EXPORT/PATH[?ARG=VALUE&...]
 
+  nfsbox demo                                   # try it: serves, copies and verifies a tree
+  nfsbox serve ./photos                         # the first line is its URL
+  nfsbox ls -l nfs://filer/export/home
+  nfsbox cp -r nfs://filer/export/home ./home   # after Ctrl-C the same command goes on
+  nfsbox doctor nfs://filer/                    # what is wrong, and what to do
+
 HOST:/EXPORT/PATH, as mount(8) has it, is nfs://HOST/EXPORT/PATH, unless a file here has that very name;
 ./HOST:/... is always a path of this host.
 
@@ -102,7 +110,9 @@ A server that has not answered for 5 seconds is reported, with the time at which
 again when it answers. With --json these are lines of "type":"silent" (server, since, until, message; until is
 missing if nothing but an answer ends the wait) and of "type":"answers" (server, since, message).
 
-Exit status, of which each command's own help says more:
+EXIT STATUS
+
+Each command's own help says more.
 
   0      done
   1      the arguments or the configuration are wrong
@@ -328,6 +338,12 @@ func usageError(parser *kong.Kong, args []string, err error, source string) erro
 
 type versionCmd struct{}
 
+func (versionCmd) Help() string {
+	return `Shows the program's version, that of Go, and the system that it was built for.
+
+  nfsbox version`
+}
+
 func (*versionCmd) Run(e *env) error {
 	if _, err := fmt.Fprintf(e.stdout, "nfsbox %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH); err != nil {
 		return &outputError{err}
@@ -341,6 +357,25 @@ func version() string {
 		return "(unknown)"
 	}
 	return info.Main.Version
+}
+
+// commitDate is the day of the commit that the program was built from, or that of SOURCE_DATE_EPOCH, as what makes
+// packages sets it; "" if neither is known.
+func commitDate() string {
+	if epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+		return time.Unix(epoch, 0).UTC().Format(time.DateOnly)
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, x := range info.Settings {
+		if x.Key == "vcs.time" {
+			day, _, _ := strings.Cut(x.Value, "T")
+			return day
+		}
+	}
+	return ""
 }
 
 // errPipe ends a command whose output has no reader any more, as in

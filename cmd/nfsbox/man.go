@@ -20,8 +20,9 @@ func (*manCmd) Help() string {
   nfsbox man ~/.local/share/man/man1 && man nfsbox-serve
   nfsbox man /usr/local/share/man/man1
 
-Pages are roff, in the macros of man(7), for man-db (groff) and mandoc. They bear the version and no
-date: the same program makes the same pages. Files of these names in DIR are replaced.`
+Pages are roff, in the macros of man(7), for man-db (groff) and mandoc. They bear the
+version and the date of its commit, if the program knows it: the same program makes the same pages. Files of
+these names in DIR are replaced.`
 }
 
 func (c *manCmd) Run(e *env) error {
@@ -30,7 +31,7 @@ func (c *manCmd) Run(e *env) error {
 		return err
 	}
 	program := manual.Of(app)
-	pages := manual.Pages(&program, version())
+	pages := manual.Pages(&program, version(), commitDate())
 	if c.Dir == "" {
 		return printPages(e.stdout, pages)
 	}

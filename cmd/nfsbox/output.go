@@ -36,6 +36,10 @@ type output struct {
 	errors  uint64
 	also    func(*progress.Event) // called with each argument that has failed; nil: nothing is
 	advised map[string]bool       // codes of errors that advice has been given on
+
+	tells   progress.Renderer // shows failures to people; nil: each as it is
+	file    progress.Renderer // gets all failures; nil: there is no such file
+	fileErr error             // of writing to it
 }
 
 func newOutput(e *env, asJSON bool) *output {
@@ -133,6 +137,10 @@ func (o *output) failed(path string, err error) {
 		o.also(&progress.Event{Type: "error", Path: path, Message: x.Message, Err: err})
 	}
 	x.Advice = o.advice(err, x.Advice)
+	now, e := time.Now(), progress.Event{Type: "error", Path: path, Message: x.Message, Err: err, Advice: x.Advice}
+	if o.file != nil {
+		o.fileErr = errors.Join(o.fileErr, o.file.Event(now, &e))
+	}
 	if o.json {
 		// Flushing returns the error of stdout.
 		_ = o.line("error", errorEvent{path, notUTF8(path), x})
@@ -143,7 +151,12 @@ func (o *output) failed(path string, err error) {
 		o.advised = make(map[string]bool)
 	}
 	o.advised[x.Code] = true
+	e.Advice = x.Advice
 	// There is nowhere to report an error of stderr.
+	if o.tells != nil {
+		_ = o.tells.Event(now, &e)
+		return
+	}
 	_, _ = io.WriteString(o.stderr, complaint(err, x.Advice))
 }
 
@@ -217,6 +230,9 @@ func onePlace(ctx context.Context, arg string, po place.Options, open opener, do
 // end prints the summary, if the output has one, and returns the command's error: err, or else that
 // items have failed, which have been reported.
 func (o *output) end(err error) error {
+	if err := o.close(); err != nil {
+		return err
+	}
 	if o.json {
 		if err := o.event("summary", listSummary{o.entries, o.errors}); err != nil {
 			return err

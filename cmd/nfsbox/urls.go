@@ -23,6 +23,7 @@ func (*urlsCmd) Help() string {
 	for _, a := range nfsbox.URLArgs() {
 		writeArg(&b, argForm(a), a.Help)
 	}
+	b.WriteString("\n  nfsbox ls 'nfs://filer/export/home?uid=1000&gid=1000'\n  nfsbox cp 'nfs://[2001:db8::1]:20049/export/*.jpg' .\n  nfsbox urls\n")
 	return strings.TrimRight(b.String(), "\n")
 }
 

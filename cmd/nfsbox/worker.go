@@ -49,7 +49,10 @@ gone, workers wait ten seconds for it, and then leave the job; the same command,
 --max-load and --max-rate of the job are divided among its workers. Those of a worker hold besides.
 
 The first signal lets files end that are under way, and reports them. The second ends it at once. docs/workers.md has
-more: the broker's settings, TLS, users, and what goes wrong.`
+more: the broker's settings, TLS, users, and what goes wrong.
+
+  nfsbox worker --join nats://hub --allow nfs://old/a --allow nfs://new/a
+  nfsbox worker --join tls://hub:4222 --max-rate 50M --allow 'nfs://new/a?uid=1000'`
 }
 
 // Run works until a signal.

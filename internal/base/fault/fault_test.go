@@ -53,7 +53,15 @@ var told = []struct {
 	},
 	{
 		fmt.Errorf("nfs://h/a/b: %w", &fs.PathError{Op: "resolve", Path: "a", Err: vfs.ErrAccess}),
-		"nfs://h/a/b: resolve a: permission denied", "EACCES", "uid=",
+		"nfs://h/a/b: a: permission denied", "EACCES", "uid=",
+	},
+	{
+		fmt.Errorf("nfs://h/a/f/z/: %w", &fs.PathError{Op: "resolve", Path: "/a/f", Err: vfs.ErrNotDir}),
+		"nfs://h/a/f/z/: /a/f: not a directory", "ENOTDIR", "as it is on the server",
+	},
+	{
+		fmt.Errorf("nfs://h/a/f/: %w", &fs.PathError{Op: "resolve", Path: "/a/f", Err: vfs.ErrNotDir}),
+		"nfs://h/a/f/: not a directory", "ENOTDIR", "as it is on the server",
 	},
 	{&fs.PathError{Op: "stat", Path: "/nonexistent", Err: syscall.ENOENT}, "stat /nonexistent: no such file or directory", "ENOENT", ""},
 	{fmt.Errorf("f: %w", status{"WRITE", vfs.ErrNoSpace}), "f: WRITE: no space left on device", "ENOSPC", "make room"},

@@ -41,6 +41,9 @@ func parts(err error) []string {
 	case *os.SyscallError:
 		return parts(e.Err)
 	case *fs.PathError:
+		if e.Op == "resolve" { // it says no more than that the path is one
+			return append([]string{e.Path}, parts(e.Err)...)
+		}
 		return append([]string{e.Op + " " + e.Path}, parts(e.Err)...)
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {
@@ -158,8 +161,16 @@ func said(all []string) (out []string) {
 func says(before, part string) bool {
 	if _, rest, ok := strings.Cut(before, "://"); ok && !strings.Contains(part, " ") {
 		host, _, _ := strings.Cut(rest, "/")
-		return host == part || strings.HasPrefix(host, part+":")
+		if host == part || strings.HasPrefix(host, part+":") {
+			return true
+		}
 	}
 	_, path, ok := strings.Cut(part, " ")
-	return ok && path != "" && (before == path || strings.HasSuffix(before, "/"+path))
+	return endsIn(before, part) || ok && endsIn(before, path)
+}
+
+// endsIn reports whether a URL or path ends in another path.
+func endsIn(whole, path string) bool {
+	path = strings.Trim(path, "/")
+	return path != "" && (strings.Trim(whole, "/") == path || strings.HasSuffix(strings.TrimRight(whole, "/"), "/"+path))
 }

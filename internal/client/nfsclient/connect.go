@@ -80,10 +80,23 @@ func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, 
 		return nil, 0, fmt.Errorf("%w; and %w (give its port with %s=)", first, err, s.arg)
 	}
 	rpc, port, e := o.try(ctx, s, nfsPort)
+	if why, ok := sameErrno(err, e); ok {
+		return rpc, port, fmt.Errorf("nfs: %s: neither at port %d (portmapper) nor at %d (%s): %w (%s)", o.Host, rpcbind.PMAP_PORT, nfsPort, s.name, why, o.giveWhat(s, e))
+	}
 	if e != nil {
 		e = fmt.Errorf("%w; and without the portmapper: %w (%s)", err, e, o.giveWhat(s, e))
 	}
 	return rpc, port, e
+}
+
+// sameErrno is the system's error that both have for their cause.
+func sameErrno(a, b error) (syscall.Errno, bool) {
+	for _, why := range []syscall.Errno{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH} {
+		if errors.Is(a, why) && errors.Is(b, why) {
+			return why, true
+		}
+	}
+	return 0, false
 }
 
 // nameless reports whether the host's name has no address: no port of it has one then.
@@ -102,7 +115,7 @@ func isForeign(err error) bool {
 // usual port has no s because of err.
 func (o *Options) giveWhat(s *service, err error) string {
 	if o.NFSPort == 0 && o.MountPort == 0 && errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Sprintf("nothing listens at port %d; give the server's own in the URL, nfs://HOST:PORT/...", nfsPort)
+		return "give the server's own port in the URL, nfs://HOST:PORT/..."
 	}
 	return fmt.Sprintf("give its port with %s=", s.arg)
 }

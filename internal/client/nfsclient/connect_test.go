@@ -173,7 +173,7 @@ func TestPorts(t *testing.T) {
 		"by IPv6":                 {v6, func(h *host) { h.at("7000", nfs(), h.mountd(nil, all...)); h.at("111", rpcb("::.27.88")) }, Options{}, ""},
 		"by IPv6, nonsense":       {v6, func(h *host) { h.at("111", rpcb("::.27.888")) }, Options{}, "no address"},
 		"without portmapper":      {v4, func(h *host) { h.at("2049", nfs(), h.mountd(nil, all...)) }, Options{}, ""},
-		"nobody there":            {v4, func(*host) {}, Options{}, "nothing listens at port 2049"},
+		"nobody there":            {v4, func(*host) {}, Options{}, "neither at port 111 (portmapper) nor at 2049 (MOUNT): connection refused (give"},
 		"nobody at the port":      {v4, func(*host) {}, Options{Port: 7000}, "10.0.0.1:7000: dial: connection refused"},
 		"not registered":          {v4, func(h *host) { h.at("111", portmap(nil)) }, Options{}, "portmapper does not know"},
 		"no such port":            {v4, func(h *host) { h.at("111", portmap(map[uint32]uint32{mount3.MOUNT_V3.Number: 70000})) }, Options{}, "70000"},

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient/v3"
@@ -269,12 +271,21 @@ func (c *Conn) descend(ctx context.Context, root vfs.Handle, rest []string, isDi
 		at, err = c.lookup(ctx, root, rest, isDir)
 	}
 	if err != nil {
-		return fmt.Errorf("nfs: %q in the mounted %q: %w", strings.Join(rest, "/"), c.mounted, err)
+		return below(c.mounted, err)
 	}
 	if at != root { // otherwise c.fs has the root already, and its counters
 		c.fs, err = v3.New(c.rpc, at, c.opt.FS)
 	}
 	return err
+}
+
+// below is an error of a path that begins in dir, with the path as it is seen from above dir.
+func below(dir string, err error) error {
+	at, ok := err.(*fs.PathError) //nolint:errorlint // itself: what is around it would be lost
+	if !ok || errors.Is(err, syscall.ELOOP) { // which has the link alone
+		return err
+	}
+	return &fs.PathError{Op: at.Op, Path: path.Join(dir, at.Path), Err: at.Err}
 }
 
 // lookup goes down the rest of the path, to the directory that becomes the root.
@@ -284,15 +295,16 @@ func (c *Conn) lookup(ctx context.Context, root vfs.Handle, rest []string, isDir
 	if err != nil {
 		return at, err
 	}
-	return c.enter(ctx, at, last, isDir)
+	at, err = c.enter(ctx, at, last, isDir)
+	return at, below(strings.Join(dir, "/"), err)
 }
 
 // inside follows a path below the mounted directory, with all links. A link that leads out of it is
 // [vfs.ErrOutside]: its target's name may be another object's here.
 func (c *Conn) inside(ctx context.Context, dir vfs.Handle, path string) (vfs.Resolved, error) {
 	found, err := vfs.Resolve(ctx, vfs.Inside(c.fs), dir, path, true)
-	if errors.Is(err, vfs.ErrOutside) {
-		err = fmt.Errorf("%w: name what it leads to", err)
+	if at, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, vfs.ErrOutside) {
+		at.Err = fmt.Errorf("%w: name what it leads to", at.Err)
 	}
 	return found, err
 }

@@ -13,26 +13,27 @@ type Page struct {
 	Text string // roff
 }
 
-// Pages returns the program's page first, then one for each of its commands.
-func Pages(c *Command, version string) []Page {
+// Pages returns the program's page first, then one for each of its commands. date stands at the foot of each; "" is none.
+func Pages(c *Command, version, date string) []Page {
 	all := c.all()
 	pages := make([]Page, len(all))
 	for i, x := range all {
-		pages[i] = Page{File: x.page() + ".1", Text: x.man(c, version)}
+		pages[i] = Page{File: x.page() + ".1", Text: x.man(c, version, date)}
 	}
 	return pages
 }
 
 func (c *Command) page() string { return strings.Join(c.Path, "-") }
 
-func (c *Command) man(program *Command, version string) string {
+func (c *Command) man(program *Command, version, date string) string {
 	var b roff
-	b.printf(".TH %s 1 \"\" %s %s\n", quote(strings.ToUpper(c.page())), quote(program.name()+" "+version), quote(program.name()+" manual"))
+	b.printf(".TH %s 1 \"%s\" %s %s\n", quote(strings.ToUpper(c.page())), date, quote(program.name()+" "+version), quote(program.name()+" manual"))
 	b.printf(".SH NAME\n%s \\- %s\n", escape(c.page()), escape(c.summary()))
 	b.WriteString(".SH SYNOPSIS\n")
 	b.synopsis(c)
 	b.WriteString(".SH DESCRIPTION\n")
-	b.paragraphs(c.Help, c.Detail)
+	text, examples := divide(strings.TrimSpace(c.Help+"\n\n"+c.Detail), program.name())
+	b.paragraphs(text)
 	if len(c.Args) > 0 {
 		b.WriteString(".SH ARGUMENTS\n")
 		for i := range c.Args {
@@ -47,6 +48,10 @@ func (c *Command) man(program *Command, version string) string {
 		}
 	}
 	b.options(c.Flags)
+	if examples != "" {
+		b.WriteString(".SH EXAMPLES\n")
+		b.paragraphs(examples)
+	}
 	b.seeAlso(c, program)
 	return b.String()
 }
@@ -83,8 +88,8 @@ var status = regexp.MustCompile(`^ +([0-9]+) {2,}(.+)$`)
 // paragraphs writes texts. Indented lines keep their breaks, but for tables of exit statuses, and a
 // paragraph of capitals begins a section.
 func (b *roff) paragraphs(texts ...string) {
-	literal, gap, begun := false, false, false // gap: a paragraph has ended, and another may follow; begun: a section has
-	for line := range strings.Lines(strings.TrimSpace(strings.Join(texts, "\n\n"))) {
+	literal, gap, begun := false, false, true // gap: a paragraph has ended, and another may follow; begun: a section has
+	for line := range strings.Lines(strings.Trim(strings.Join(texts, "\n\n"), "\n")) {
 		line = strings.TrimRight(line, " \n")
 		indented := strings.HasPrefix(line, "  ")
 		if literal && !indented {
@@ -117,6 +122,22 @@ func (b *roff) paragraphs(texts ...string) {
 	if literal {
 		b.WriteString(".fi\n.RE\n")
 	}
+}
+
+// divide divides a help's text into what a page describes and its examples: indented paragraphs that begin with a
+// command of the program, unless the paragraph before ends in a colon, which needs them where they are.
+func divide(text, program string) (rest, examples string) {
+	var kept, moved []string
+	for p := range strings.SplitSeq(text, "\n\n") {
+		line := strings.TrimLeft(p, " ")
+		needed := len(kept) > 0 && strings.HasSuffix(kept[len(kept)-1], ":")
+		if len(p)-len(line) >= 2 && strings.HasPrefix(line, program+" ") && !needed {
+			moved = append(moved, p)
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, "\n\n"), strings.Join(moved, "\n\n")
 }
 
 // isHeading reports whether a line is a heading, as a manual page has them: of capitals and
@@ -169,11 +190,15 @@ func (b *roff) option(f *Flag) {
 
 func (b *roff) seeAlso(c, program *Command) {
 	var pages []string
-	if c != program {
-		pages = append(pages, program.page())
-		if len(c.Path) > 2 {
-			pages = append(pages, strings.Join(c.Path[:len(c.Path)-1], "-"))
+	switch {
+	case c == program:
+		for i := range c.Commands {
+			pages = append(pages, c.Commands[i].page())
 		}
+	case len(c.Path) > 2:
+		pages = append(pages, program.page(), strings.Join(c.Path[:len(c.Path)-1], "-"))
+	default:
+		pages = append(pages, program.page())
 	}
 	if len(pages) == 0 {
 		return

@@ -98,7 +98,7 @@ func golden(t *testing.T, name, got string) {
 func TestGolden(t *testing.T) {
 	c := program(t)
 	var files []string
-	for _, p := range Pages(c, "1.2.3") {
+	for _, p := range Pages(c, "1.2.3", "2026-11-28") {
 		files = append(files, p.File)
 		golden(t, p.File, p.Text)
 	}

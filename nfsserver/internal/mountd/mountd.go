@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/base/ledger"
@@ -54,7 +56,7 @@ func dirpath(c *oncrpc.Call) (string, error) {
 // with the caller's rights, so a caller gets no handle of a directory that it could not
 // reach.
 func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
-	path, err := dirpath(c)
+	dir, err := dirpath(c)
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
 	if err != nil {
 		return err
 	}
-	h, _, err := view.FS.Mount(ctx, path)
+	h, _, err := view.FS.Mount(ctx, dir)
 	if err != nil && ctx.Err() != nil || errors.Is(err, vfs.ErrBusy) {
 		return oncrpc.ErrDrop // MOUNT has no status for "try again": the client repeats the call
 	}
@@ -75,21 +77,36 @@ func (s *Service) mnt(ctx context.Context, c *oncrpc.Call) error {
 			return c.Reply(&res)
 		}
 		level := slog.LevelInfo
-		if !known {
+		switch {
+		case !known:
 			level = slog.LevelWarn
+		case s.isQuestion(dir, err):
+			level = slog.LevelDebug
 		}
 		if errors.Is(err, vfs.ErrStale) {
 			err = fmt.Errorf("%w: the directory was removed or replaced; with SIGHUP what is there now is served", err)
 		}
-		s.log.Tell(level, "mount refused", conn.Name, path, slog.String("path", path),
+		s.log.Tell(level, "mount refused", conn.Name, dir, slog.String("path", dir),
 			slog.Uint64("claimed_uid", uint64(view.Caller.UID)), slog.Any("error", err))
 		return c.Reply(&res)
 	}
-	s.mounts.add(mount{client: conn.Client, user: conn.User, path: path})
-	s.log.Tell(slog.LevelInfo, "mounted", conn.Name, path, append([]slog.Attr{slog.String("path", path)}, inEffect(ctx, view, h)...)...)
+	s.mounts.add(mount{client: conn.Client, user: conn.User, path: dir})
+	s.log.Tell(slog.LevelInfo, "mounted", conn.Name, dir, append([]slog.Attr{slog.String("path", dir)}, inEffect(ctx, view, h)...)...)
 	res.Mountinfo.Fhandle = h.Bytes()
 	res.Mountinfo.AuthFlavors = []int32{int32(oncrpc.AuthSysFlavor)}
 	return c.Reply(&res)
+}
+
+// isQuestion reports whether err only says that path, below an export, is no directory. Clients without a
+// mount ask so for each file that they open, and go on with the directory above.
+func (s *Service) isQuestion(p string, err error) bool {
+	if !errors.Is(err, vfs.ErrNotDir) && !errors.Is(err, vfs.ErrNoEnt) {
+		return false
+	}
+	p = path.Clean("/" + p)
+	return slices.ContainsFunc(s.table.Exports(), func(e export.Export) bool {
+		return strings.HasPrefix(p, strings.TrimRight(path.Clean(e.Path), "/")+"/")
+	})
 }
 
 // inEffect is the user that the rules make of the caller, for the log. What its credential
@@ -156,12 +173,12 @@ func (s *Service) dump(ctx context.Context, c *oncrpc.Call) error {
 
 // umnt is procedure 3 (section 5.2.3).
 func (s *Service) umnt(_ context.Context, c *oncrpc.Call) error {
-	path, err := dirpath(c)
+	dir, err := dirpath(c)
 	if err != nil {
 		return err
 	}
 	conn := c.State.(*peer.Conn)
-	m := mount{client: conn.Client, user: conn.User, path: path}
+	m := mount{client: conn.Client, user: conn.User, path: dir}
 	s.mounts.remove(func(o mount) bool { return o == m })
 	return c.Reply(xdr.Void{})
 }

@@ -73,6 +73,21 @@ func TestMntRefused(t *testing.T) {
 	}
 }
 
+// TestMntQuestions: a client without a mount asks whether a path is a directory. That is no refusal, as one of a path in no
+// export is.
+func TestMntQuestions(t *testing.T) {
+	r, _ := tableRig(t)
+	r.file(r.root, "f", 0o644, "x")
+	for path, want := range map[string]mount3.Mountstat3{"/f": mount3.MNT3ERR_NOTDIR, "/f/x": mount3.MNT3ERR_NOTDIR, "/none": mount3.MNT3ERR_NOENT} {
+		if res := r.mnt(path); res.FhsStatus != want {
+			t.Errorf("MNT %q: %v, want %v", path, res.FhsStatus, want)
+		}
+	}
+	if log := r.log.String(); strings.Contains(log, "refused") {
+		t.Error(log)
+	}
+}
+
 // TestMntPaths mounts paths that try to get out, or in by a detour.
 func TestMntPaths(t *testing.T) {
 	r, _ := tableRig(t)
