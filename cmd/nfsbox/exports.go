@@ -42,7 +42,7 @@ func (c *exportsCmd) Run(e *env) error {
 	exports, err := nfsbox.Exports(e.ctx, url, watched(e, out.onSilence())...)
 	left, odd := errors.AsType[*nfsbox.ExportsError](err)
 	if err != nil && !odd {
-		return out.fail(e, url, &exitError{status: exitUnreachable, err: fmt.Errorf("%s: %w: %w", url, place.ErrUnreachable, err)})
+		return out.fail(e, url, &exitError{status: exitUnreachable, err: fmt.Errorf("%s: %w", url, place.Reached(err))})
 	}
 	for _, x := range exports {
 		if err := printExport(out, x); err != nil {
