@@ -76,11 +76,11 @@ A PLACE is a path of this host or a URL:
 
   nfs://HOST[:PORT]/EXPORT/PATH[?ARG=VALUE&...]
 
-  nfsbox demo                                   # try it: serves, copies and verifies a tree
-  nfsbox serve ./photos                         # the first line is its URL
-  nfsbox ls -l nfs://filer/export/home
-  nfsbox cp -r nfs://filer/export/home ./home   # after Ctrl-C the same command goes on
-  nfsbox doctor nfs://filer/                    # what is wrong, and what to do
+  nfsbox demo                             # serves, copies, verifies a tree
+  nfsbox serve ./photos                   # the first line is its URL
+  nfsbox ls -l nfs://filer/export/a
+  nfsbox cp -r nfs://filer/export/a ./a   # after Ctrl-C it goes on, run again
+  nfsbox doctor nfs://filer/              # what is wrong, and what to do
 
 HOST:/EXPORT/PATH, as mount(8) has it, is nfs://HOST/EXPORT/PATH, unless a file here has that very name;
 ./HOST:/... is always a path of this host.

@@ -52,7 +52,7 @@ The first signal lets files end that are under way, and reports them. The second
 more: the broker's settings, TLS, users, and what goes wrong.
 
   nfsbox worker --join nats://hub --allow nfs://old/a --allow nfs://new/a
-  nfsbox worker --join tls://hub:4222 --max-rate 50M --allow 'nfs://new/a?uid=1000'`
+  nfsbox worker --join tls://hub --max-rate 50M --allow 'nfs://b/a?uid=1000'`
 }
 
 // Run works until a signal.
