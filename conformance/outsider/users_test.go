@@ -271,11 +271,12 @@ func TestLogNamesUser(t *testing.T) {
 	p := s.as(alice, "127.0.0.1")
 	p.uid, p.gid = 0, 0
 	p.root(b)
-	if _, status, err := p.mnt("/nothing"); err != nil || status != statusNOENT {
-		t.Fatalf("MNT of what is not there: status %d, %v", status, err)
+	b.no(os.MkdirAll(b.path("srv", "closed", "dir"), 0o700))
+	if _, status, err := p.mnt("/closed/dir"); err != nil || status != statusACCES {
+		t.Fatalf("MNT of what is closed to alice: status %d, %v", status, err)
 	}
-	b.until("the second is in the log", func() bool { return strings.Contains(s.log.String(), " path=/nothing") })
-	for _, want := range []string{"client=4711@127.0.0.1 path=/ uid=4711", "client=4711@127.0.0.1 path=/nothing claimed_uid=0"} {
+	b.until("the second is in the log", func() bool { return strings.Contains(s.log.String(), " path=/closed/dir") })
+	for _, want := range []string{"client=4711@127.0.0.1 path=/ uid=4711", "client=4711@127.0.0.1 path=/closed/dir claimed_uid=0"} {
 		if !strings.Contains(s.log.String(), want) {
 			t.Errorf("the log has not %q:\n%s", want, s.log)
 		}

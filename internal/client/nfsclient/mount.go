@@ -281,7 +281,7 @@ func (c *Conn) descend(ctx context.Context, root vfs.Handle, rest []string, isDi
 
 // below is an error of a path that begins in dir, with the path as it is seen from above dir.
 func below(dir string, err error) error {
-	at, ok := err.(*fs.PathError) //nolint:errorlint // itself: what is around it would be lost
+	at, ok := err.(*fs.PathError)             //nolint:errorlint // itself: what is around it would be lost
 	if !ok || errors.Is(err, syscall.ELOOP) { // which has the link alone
 		return err
 	}
