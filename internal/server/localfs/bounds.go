@@ -20,6 +20,10 @@ const (
 	// written to at once.
 	maxTidy = 4
 
+	// leastWhole is how many calls want something synced at once before they share a sync of
+	// the whole file system. Fewer are served sooner by a sync each.
+	leastWhole = 8
+
 	// lockShare: at most one in lockShare descriptors belongs to an owner of locks. At the
 	// bound one more lock is vfs.ErrBusy: a client that locks all that it finds must not
 	// leave others without descriptors.

@@ -62,7 +62,7 @@ func (v *FS) Sync(ctx context.Context, x vfs.Handle) error {
 	if errors.Is(err, vfs.ErrBusy) {
 		// No descriptor is free. The caller has made a change, and must not be told to make
 		// it again: what it made is synced with all the file system.
-		return v.syncIn(ctx, vfs.Handle{}, true, func(bool) error { return v.syncAll() })
+		return v.syncIn(ctx, vfs.Handle{}, true, nil, func(bool) error { return v.syncAll() })
 	}
 	if err != nil {
 		return err
@@ -72,9 +72,9 @@ func (v *FS) Sync(ctx context.Context, x vfs.Handle) error {
 	case unix.S_IFREG:
 		return v.syncDesc(ctx, d, true)
 	case unix.S_IFDIR:
-		return v.syncIn(ctx, x, true, func(bool) error { return v.syncDir(d) })
+		return v.syncIn(ctx, x, true, nil, func(bool) error { return v.syncDir(d) })
 	}
-	return v.syncIn(ctx, vfs.Handle{}, true, func(bool) error { return v.syncAll() })
+	return v.syncIn(ctx, vfs.Handle{}, true, nil, func(bool) error { return v.syncAll() })
 }
 
 // syncable returns the pinned descriptor through which x is synced: of a regular
@@ -122,7 +122,7 @@ func (v *FS) syncAll() error {
 // else can have been told that a later sync went well: the kernel reports each
 // failure once, and has thrown the data away by then.
 func (v *FS) syncDesc(ctx context.Context, d *fdcache.Desc, full bool) error {
-	return v.syncIn(ctx, d.H, full, func(full bool) error {
+	return v.syncIn(ctx, d.H, full, d, func(full bool) error {
 		return v.syncNow(d, full)
 	})
 }
@@ -141,24 +141,35 @@ func (h *host) syncNow(d *fdcache.Desc, full bool) (err error) {
 	return err
 }
 
-// syncIn runs sync with a place in the lane for syncs, or joins the sync of a call that has
-// one. Calls that join need no place. A call that syncs for others does not give up with
-// its own context.
-func (v *FS) syncIn(ctx context.Context, x vfs.Handle, full bool, sync func(full bool) error) error {
+// syncIn makes the object x stable by sync, or joins the sync of a call that does. Where many
+// objects are to be made stable at once, their calls share one sync of the whole file system
+// instead. d is what x was written through, or nil. A call that syncs for others does not give up
+// with its own context.
+func (v *FS) syncIn(ctx context.Context, x vfs.Handle, full bool, d *fdcache.Desc, sync func(full bool) error) error {
 	led := false
 	err := v.flights.join(ctx, x, full, func(full bool) error {
 		led = true
-		if err := v.enter(context.WithoutCancel(ctx), classSync); err != nil {
-			return err
+		if d != nil {
+			v.fds.Dirty.Clean(d)
 		}
-		defer v.end(classSync)
-		v.counts.syncs.Add(1)
-		return sync(full)
+		return v.whole.Or(func() error {
+			return v.syncPlaced(ctx, func() error { return sync(full) })
+		})
 	})
 	if !led {
 		v.counts.shared.Add(1)
 	}
 	return err
+}
+
+// syncPlaced runs sync with a place in the lane for syncs. Calls that join it need none.
+func (v *FS) syncPlaced(ctx context.Context, sync func() error) error {
+	if err := v.enter(context.WithoutCancel(ctx), classSync); err != nil {
+		return err
+	}
+	defer v.end(classSync)
+	v.counts.syncs.Add(1)
+	return sync()
 }
 
 // syncLast syncs a descriptor that is about to be closed with the cache. No call is in

@@ -63,7 +63,9 @@
 // # What is stable when
 //
 // Names and attributes are stable after Sync (this FS is a vfs.Syncer), data after Commit or
-// a write that asked for it. Concurrent syncs of one object share the work. A file that
+// a write that asked for it. Concurrent syncs of one object share the work. Where many
+// objects are synced at once, in an ext4, their calls share one syncfs(2) (whole.go and package
+// syncfs). A file that
 // holds uncommitted data keeps the descriptor that wrote it until a sync has gone well: the
 // kernel reports a failed one only to descriptors that were open then. Any failure changes
 // the write verifier, and clients send their data again. A handle from the map is stable

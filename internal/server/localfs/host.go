@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/syncfs"
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/handlemap"
@@ -37,7 +38,8 @@ type host struct {
 	fds      *fdcache.Cache
 	creds    *identity.Switcher
 	flights  syncGroups
-	locks    *Locks // Options.Locks, or its own
+	whole    *syncfs.Whole // nil: each object is synced by itself
+	locks    *Locks        // Options.Locks, or its own
 	flocks   ofd.Table
 	bufs     bufpool.Pool
 	listers  sync.Pool // of *lister
@@ -51,6 +53,7 @@ type host struct {
 	counts   counts
 
 	rootFD        int // O_PATH; never closed before the end
+	wholeFD       int // of the root, for whole; -1: none
 	root          vfs.Handle
 	rootPath      string // when it was opened
 	rootIno       uint64

@@ -13,7 +13,7 @@ bounds doc flight snapshot sys
 options
 host
 data gate path
-handle_kernel name writer
+handle_kernel name whole writer
 object
 getattr info watch
 access

@@ -26,7 +26,7 @@ var (
 // never again. Close ends the FS.
 func New(dir string, o Options) (*FS, error) {
 	o.fill()
-	h := &host{o: o, sys: o.Sys, rootFD: -1, locks: o.Locks}
+	h := &host{o: o, sys: o.Sys, rootFD: -1, wholeFD: -1, locks: o.Locks}
 	if h.locks == nil {
 		h.locks = &Locks{}
 	}
@@ -40,7 +40,9 @@ func New(dir string, o Options) (*FS, error) {
 	if err := h.open(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("localfs: %s: %w", dir, err), h.shut())
 	}
-	return &FS{host: h, who: h.creds.Of(nil)}, nil
+	v := &FS{host: h, who: h.creds.Of(nil)}
+	v.openWhole()
+	return v, nil
 }
 
 // open sets h up. What it has opened, shut closes, also after an error.
@@ -153,7 +155,7 @@ func (h *host) shut() error {
 	h.flocks.Release(func(*vfs.Owner) bool { return true })
 	err := errors.Join(h.watches.Close(), h.mounts.Close())
 	h.seal.Close(h.fds.AddOpen)
-	err = errors.Join(err, h.fds.Close(h.syncLast))
+	err = errors.Join(h.closeWhole(err), h.fds.Close(h.syncLast))
 	if h.handles != nil {
 		err = errors.Join(err, h.handles.Close())
 	}

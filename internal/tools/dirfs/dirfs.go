@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/nfsbox/nfsbox/internal/base/syncfs"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -30,7 +30,7 @@ type FS struct {
 	moved   moved
 	long    longNames
 	gone    gone
-	share   share
+	rounds  syncfs.Rounds
 	whole   whole
 	order   order
 	listers sync.Pool     // of *lister
@@ -64,7 +64,6 @@ func New(path string, o Options) (*FS, error) {
 	b := divide(o.Descriptors)
 	f.files, f.calls, f.lists = make(chan struct{}, b.files), make(chan struct{}, b.calls), make(chan struct{}, b.lists)
 	f.slots.start(top, st.id(), b.idle)
-	f.whole.now = time.Now
 	f.whole.start(top, st.FSID[0])
 	f.verf.Store(1)
 	return f, nil

@@ -43,7 +43,7 @@
 //
 // Sync and Commit make objects and files stable by fsync(2). On Linux, in an ext4, calls that
 // come at once share one syncfs(2) of all of it instead, while that is not dear and has not
-// failed: see whole.
+// failed: see package syncfs.
 //
 // # What is stable on Windows
 //

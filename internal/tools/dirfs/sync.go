@@ -2,7 +2,6 @@ package dirfs
 
 import (
 	"context"
-	"sync"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -35,20 +34,25 @@ func (f *FS) syncAlone(o *place) error {
 	case vfs.TypeDir:
 		return f.syncDir(o)
 	}
-	return f.share.do(o.st.FSID[0], func(int) error { return o.dir.syncAll() })
+	return f.syncAll(o)
 }
 
 func (f *FS) syncFile(o *place) error {
 	file, _, err := o.openFile(syncBy)
 	if err != nil {
 		// Write-only, or not readable by us: sync the whole file system.
-		return f.share.do(o.st.FSID[0], func(int) error { return o.dir.syncAll() })
+		return f.syncAll(o)
 	}
 	err = file.Sync()
 	if cerr := file.Close(); err == nil {
 		err = cerr
 	}
 	return err
+}
+
+// syncAll syncs the file system of o, once for all calls that wait.
+func (f *FS) syncAll(o *place) error {
+	return f.rounds.Do(o.st.FSID[0], func(int) error { return o.dir.syncAll() })
 }
 
 func (f *FS) syncDir(o *place) error {
@@ -68,46 +72,4 @@ func (f *FS) syncDir(o *place) error {
 		return vfs.ErrStale
 	}
 	return d.sync()
-}
-
-// share lets calls that want the same file system synced wait together: they join the next
-// round, which has not begun.
-type share struct {
-	mu   sync.Mutex
-	next map[uint64]*round
-	last *round // whose turn comes last: there is one at a time
-}
-
-type round struct {
-	done  chan struct{}
-	calls int   // that wait for it
-	err   error // set when done is closed
-}
-
-// do has sync told how many calls it serves.
-func (s *share) do(dev uint64, sync func(calls int) error) error {
-	s.mu.Lock()
-	if r := s.next[dev]; r != nil {
-		r.calls++
-		s.mu.Unlock()
-		<-r.done
-		return r.err
-	}
-	r := &round{done: make(chan struct{}), calls: 1}
-	if s.next == nil {
-		s.next = make(map[uint64]*round)
-	}
-	s.next[dev] = r
-	before := s.last
-	s.last = r
-	s.mu.Unlock()
-	if before != nil {
-		<-before.done
-	}
-	s.mu.Lock()
-	delete(s.next, dev)
-	s.mu.Unlock()
-	r.err = sync(r.calls)
-	close(r.done)
-	return r.err
 }

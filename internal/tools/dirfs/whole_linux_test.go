@@ -5,68 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/base/syncfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/loopdisk"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// loopDisk is an ext4 in an image, which this test mounts.
+// loopDisk is a disk whose power can be cut.
 type loopDisk struct {
 	*testing.T
-	image, at string
+	*loopdisk.Disk
 }
 
-// newLoopDisk makes one of 64 MiB in an image in dir.
-func newLoopDisk(t *testing.T, dir string) *loopDisk {
-	mkfs := need.Tool(t, "root", "mkfs.ext4")
-	d := &loopDisk{t, filepath.Join(dir, "image"), t.TempDir()}
-	must(t, os.WriteFile(d.image, nil, 0o600))
-	must(t, os.Truncate(d.image, 64<<20))
-	if out, err := exec.CommandContext(t.Context(), mkfs, "-q", "-F", d.image).CombinedOutput(); err != nil {
-		t.Fatalf("mkfs.ext4: %v: %s", err, out)
-	}
-	return d
-}
-
-// mount mounts it, and returns what unmounts it again.
-func (d *loopDisk) mount() (unmount func()) {
-	d.Helper()
-	if out, err := exec.CommandContext(d.Context(), "mount", "-o", "loop", d.image, d.at).CombinedOutput(); err != nil {
-		need.Missing(d, "root", fmt.Sprintf("no loop device here: %v: %s", err, out))
-	}
-	return sync.OnceFunc(func() {
-		if err := unix.Unmount(d.at, 0); err != nil {
-			d.Errorf("umount: %v", err)
-		}
-	})
-}
+func newLoopDisk(t *testing.T, dir string) *loopDisk { return &loopDisk{t, loopdisk.New(t, dir)} }
 
 // open is an FS on the disk, which syncs it as a whole.
 func (d *loopDisk) open() *FS {
-	f := open(d.T, d.at, Options{})
+	f := open(d.T, d.At, Options{})
 	if f.whole.sync == nil {
-		if linuxSince(5, 17) {
+		if syncfs.LinuxSince(5, 17) {
 			d.Fatal("an ext4 is not synced as a whole")
 		}
 		d.Skip("LEFT OUT: this kernel's syncfs may hide failures")
 	}
 	return f
-}
-
-// powerOff is what xfstests calls godown: nothing more reaches the disk, not even what the journal
-// has in memory.
-func (d *loopDisk) powerOff() {
-	d.Helper()
-	const shutdown, noLogFlush = 0x8004587d, 2 // EXT4_IOC_SHUTDOWN
-	top, err := os.Open(d.at)
-	must(d.T, err)
-	must(d.T, errors.Join(control(top, func(fd int) error { return unix.IoctlSetPointerInt(fd, shutdown, noLogFlush) }), top.Close()))
 }
 
 // TestWholeSurvives cuts the power while files are written, synced and renamed. Every file that has
@@ -77,7 +45,7 @@ func TestWholeSurvives(t *testing.T) {
 	for _, lies := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lies=%v", lies), func(t *testing.T) {
 			d := newLoopDisk(t, t.TempDir())
-			unmount := d.mount()
+			unmount := d.Mount()
 			f := d.open()
 			syncs := 0
 			if honest := f.whole.sync; lies {
@@ -88,7 +56,7 @@ func TestWholeSurvives(t *testing.T) {
 			safe := d.fill(f)
 			must(t, f.Close())
 			unmount()
-			defer d.mount()()
+			defer d.Mount()()
 			lost := d.missing(safe)
 			if lost != nil && !lies || lost == nil && lies {
 				t.Errorf("of %d names: %v", len(safe), lost)
@@ -119,7 +87,7 @@ func (d *loopDisk) fill(f *FS) (safe []string) {
 				}
 				mu.Lock()
 				if safe = append(safe, name); len(safe) == enough {
-					d.powerOff()
+					d.PowerOff()
 				}
 				done := len(safe) >= enough
 				mu.Unlock()
@@ -161,11 +129,11 @@ func (d *loopDisk) put(f *FS, root vfs.Handle, name string) error {
 // missing says what is not as it should be: of names, and of all others but temporaries.
 func (d *loopDisk) missing(names []string) (lost error) {
 	for _, name := range names {
-		if _, err := os.Lstat(filepath.Join(d.at, name)); err != nil {
+		if _, err := os.Lstat(filepath.Join(d.At, name)); err != nil {
 			lost = errors.Join(lost, err)
 		}
 	}
-	found, err := filepath.Glob(filepath.Join(d.at, "*[0-9]"))
+	found, err := filepath.Glob(filepath.Join(d.At, "*[0-9]"))
 	must(d.T, err)
 	for _, path := range found {
 		got, err := os.ReadFile(path)
@@ -185,7 +153,7 @@ func TestWholeTellsOfFailures(t *testing.T) {
 	must(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"))
 	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
 	d := newLoopDisk(t, dir)
-	defer d.mount()()
+	defer d.Mount()()
 	f := d.open()
 	root, _, err := f.Root(t.Context())
 	must(t, err)
@@ -199,7 +167,7 @@ func TestWholeTellsOfFailures(t *testing.T) {
 		must(t, err)
 		files = append(files, file)
 	}
-	other, err := os.Open(d.at)
+	other, err := os.Open(d.At)
 	must(t, err)
 	if err := errors.Join(control(other, unix.Syncfs), other.Close()); err == nil {
 		t.Fatal("the disk has taken everything")

@@ -1,4 +1,4 @@
-package dirfs
+package syncfs
 
 import (
 	"errors"
@@ -8,36 +8,35 @@ import (
 	"time"
 )
 
-// wholeRig counts the syncs of both kinds.
-type wholeRig struct {
-	whole
+// rig counts the syncs of both kinds.
+type rig struct {
+	*Whole
 	mu            sync.Mutex
 	wholes, alone int
 	err           error         // of the next syncs of the whole
 	takes         time.Duration // each of them
 }
 
-func newWholeRig() *wholeRig {
-	r := &wholeRig{}
-	r.now = time.Now
-	r.sync = func() error {
+func newRig() *rig {
+	r := &rig{}
+	r.Whole = New(func(int) error {
 		r.mu.Lock()
 		r.wholes++
 		err, takes := r.err, r.takes
 		r.mu.Unlock()
 		time.Sleep(takes)
 		return err
-	}
+	}, 0, time.Now)
 	return r
 }
 
-func (r *wholeRig) call(t *testing.T) {
-	if err := r.or(0, func() error { r.mu.Lock(); defer r.mu.Unlock(); r.alone++; return nil }); err != nil {
+func (r *rig) call(t *testing.T) {
+	if err := r.Or(func() error { r.mu.Lock(); defer r.mu.Unlock(); r.alone++; return nil }); err != nil {
 		t.Error(err)
 	}
 }
 
-func (r *wholeRig) counts() [2]int {
+func (r *rig) counts() [2]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return [2]int{r.wholes, r.alone}
@@ -46,7 +45,7 @@ func (r *wholeRig) counts() [2]int {
 // TestWholeIsShared: calls that come while one sync runs share the next, which begins after they came.
 func TestWholeIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newWholeRig()
+		r := newRig()
 		r.takes = time.Millisecond
 		var all sync.WaitGroup
 		all.Go(func() { r.call(t) })
@@ -62,9 +61,6 @@ func TestWholeIsShared(t *testing.T) {
 		if c := r.counts(); c != [2]int{2, 0} {
 			t.Errorf("in the end: %v, and two syncs serve all", c)
 		}
-		if r.or(1, func() error { return errAlone }) == nil {
-			t.Error("an object of another file system was not synced alone")
-		}
 	})
 }
 
@@ -72,7 +68,7 @@ func TestWholeIsShared(t *testing.T) {
 // it again. So those that it served, those that wait for the next, and all later ones sync alone.
 func TestWholeFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newWholeRig()
+		r := newRig()
 		r.takes, r.err = time.Millisecond, errors.New("the disk")
 		var all sync.WaitGroup
 		all.Go(func() { r.call(t) })
@@ -90,11 +86,11 @@ func TestWholeFails(t *testing.T) {
 	})
 }
 
-// TestWholeIsDear: after a sync that took long, objects are synced alone for wholeRest times as long.
+// TestWholeIsDear: after a sync that took long, objects are synced alone for rests times as long.
 func TestWholeIsDear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newWholeRig()
-		r.takes = wholeTime + wholeCall
+		r := newRig()
+		r.takes = longest + longestCall
 		r.call(t)
 		r.call(t)
 		if c := r.counts(); c != [2]int{2, 0} {
@@ -102,7 +98,7 @@ func TestWholeIsDear(t *testing.T) {
 		}
 		r.takes++
 		r.call(t)
-		time.Sleep(wholeRest*r.takes - 1)
+		time.Sleep(rests*r.takes - 1)
 		r.call(t)
 		if c := r.counts(); c != [2]int{3, 1} {
 			t.Errorf("after one that took longer: %v", c)
