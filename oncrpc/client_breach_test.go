@@ -170,6 +170,9 @@ func TestBreach(t *testing.T) {
 				})
 			})
 		}
+		if name == "another protocol" {
+			continue // TestForeign
+		}
 		t.Run(name+"/once", func(t *testing.T) {
 			inBubble(t, ClientOptions{}, 0, func(b *bubble) {
 				other := "a call"
@@ -191,6 +194,23 @@ func TestBreach(t *testing.T) {
 					t.Error(err)
 				}
 			})
+		})
+	}
+}
+
+// TestForeign: a server that has never answered, and speaks a protocol that is known to be another one, would do so
+// again. The call ends at once, hard or soft.
+func TestForeign(t *testing.T) {
+	for _, hard := range []bool{false, true} {
+		inBubble(t, ClientOptions{Hard: hard}, 0, func(b *bubble) {
+			served := b.serveEach(answerWith(breaches["another protocol"].reply))
+			err := callEcho(b.t.Context(), b.c, procEcho, "x")
+			if e, ok := errors.AsType[*RecordError](err); !ok || e.Speaks != "HTTP" || !errors.Is(err, ErrBadReply) {
+				t.Errorf("hard=%v: %v", hard, err)
+			}
+			if n := served(); n != 1 {
+				t.Errorf("hard=%v: after %d connections", hard, n)
+			}
 		})
 	}
 }

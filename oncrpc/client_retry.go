@@ -80,7 +80,7 @@ func (c *Client) again(pc *call, err error) bool {
 func (c *Client) mayGoOn(pc *call, err error) bool {
 	now := c.clock()
 	switch pc.count(); {
-	case pc.breached():
+	case pc.breached(), !c.reached && foreign(err): // which would say so again
 		return false
 	case c.o.Hard:
 	case now >= pc.deadline, pc.wrote && c.o.Retries < 0:
@@ -151,6 +151,8 @@ func (c *Client) gaveUp(pc *call, err error) error {
 	switch {
 	case pc.breached():
 		return fmt.Errorf("%w, %d times in the same way: %w", ErrBadReply, pc.breaches+pc.near, err)
+	case foreign(err):
+		return fmt.Errorf("%w: %w", ErrBadReply, err)
 	case c.o.Hard || c.clock() < pc.deadline || errors.Is(err, ErrTimeout) || errors.Is(err, ErrNoConnection):
 		return err
 	case pc.ctx.Err() != nil || !c.mayRepeat(pc):

@@ -184,6 +184,12 @@ func breachOf(err error) error {
 	return nil
 }
 
+// foreign reports whether what has come is of a protocol that is known to be another one.
+func foreign(err error) bool {
+	e, ok := errors.AsType[*RecordError](err)
+	return ok && e.Speaks != ""
+}
+
 // blame notes the breach that err is in the call to which it came as the reply, by the
 // transaction number. If no number has come, it notes the breach in every call of the
 // connection: in a single one as surely its own, else as perhaps another's. A server that
@@ -194,13 +200,12 @@ func (cc *clientConn) blame(err error) {
 	if kind == nil {
 		return
 	}
-	e, _ := errors.AsType[*RecordError](err)
-	foreign := e != nil && e.Speaks != "" && !cc.hub.reached
+	toEach := foreign(err) && !cc.hub.reached
 	numbered := cc.stage > inHead
 	owner := cc.suspect()
 	for _, pc := range cc.hub.slots {
 		if pc != nil && pc.conn == cc && pc.phase != phase.Over && (owner == pc || owner == nil && !numbered) {
-			pc.breach, pc.mine = kind, owner == pc || cc.calls == 1 || foreign
+			pc.breach, pc.mine = kind, owner == pc || cc.calls == 1 || toEach
 		}
 	}
 }

@@ -282,8 +282,11 @@ func runCommand(e *env, args []string) int {
 		defer stop()
 	}
 	if kctx.Selected().Name == "serve" {
-		e.stderr = raw                  // which gets a log
-		return statusOf(e, kctx.Run(e)) // a signal is how it ends
+		folded := e.stderr
+		e.stderr = raw // which gets a log
+		err := kctx.Run(e)
+		e.stderr = folded
+		return statusOf(e, err) // a signal is how it ends
 	}
 	return report(e, set.sourced(kctx.Run(e)))
 }

@@ -211,7 +211,7 @@ func (c *serveCmd) Run(e *env, k *kong.Context) error {
 	conf, err := config.Load(flags)
 	if err != nil {
 		if c.Check && conf != nil {
-			err = errors.Join(err, daemon.CheckFiles(conf, daemon.World{Locate: flags.Locate}))
+			err = config.InOrder(c.File, errors.Join(err, daemon.CheckFiles(conf, daemon.World{Locate: flags.Locate})))
 		}
 		return &exitError{status: exitUsage, err: err}
 	}
@@ -223,7 +223,7 @@ func (c *serveCmd) Run(e *env, k *kong.Context) error {
 	}
 	if c.Check || c.Show {
 		if err := daemon.Check(*conf, world); err != nil {
-			return &exitError{status: exitUsage, err: err}
+			return &exitError{status: exitUsage, err: config.InOrder(c.File, err)}
 		}
 		if c.Show {
 			return printConfig(e.stdout, conf)
@@ -232,7 +232,7 @@ func (c *serveCmd) Run(e *env, k *kong.Context) error {
 		if len(conf.Exports) == 1 {
 			some = ""
 		}
-		_, err := fmt.Fprintf(e.stdout, "%s: OK, %d export%s\n", cmp.Or(c.File, c.Dir), len(conf.Exports), some)
+		_, err := io.WriteString(e.stdout, e.fold(fmt.Sprintf("%s: OK, %d export%s\n", cmp.Or(c.File, c.Dir), len(conf.Exports), some), 2))
 		return err
 	}
 	hangup := make(chan os.Signal, 1)

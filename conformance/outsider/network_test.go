@@ -194,6 +194,10 @@ func TestForeignServers(t *testing.T) {
 			if what, _, _ := strings.Cut(name, " "); !strings.Contains(r.stderr, map[bool]string{true: "the server hung up", false: "this is " + what + ", and no RPC, as NFS is"}[what == "hangs"]) {
 				t.Errorf("it does not say what listens there:\n%s", r.stderr)
 			}
+			if first, advice, _ := strings.Cut(r.stderr, "\n"); !strings.HasPrefix(name, "hangs") &&
+				(strings.Count(first, ": ") > 4 || strings.Contains(first, "NULL") || !strings.Contains(advice, "another service listens at this port")) {
+				t.Errorf("it is no sentence with advice:\n%s", r.stderr)
+			}
 			if r.took > 40*time.Second {
 				t.Errorf("it took %v, with a patience of four seconds", r.took)
 			}

@@ -48,6 +48,12 @@ func TestScreens(t *testing.T) {
 	b.serveWith(shared, "127.0.0.1:0", b.path("srv"), "--localio=off")
 	b.serveWith(shared, "127.0.0.1:0", b.path("same"), "--localio=off")
 
+	good, wrong := b.path("good.toml"), b.path("wrong.toml")
+	b.write(good, fmt.Sprintf("[[export]]\npath = \"/\"\ndir = %q\n", b.path("srv")))
+	b.write(wrong, "bogus = 1\nslow = 5\n[[export]]\npath = \"/a\"\ndir = \"/none/of/this/name/is/there\"\nsquash = \"nobody\"\nclients = [\"10.0.0.1\"]\n")
+	b.no(os.MkdirAll(b.path("empty dir"), 0o755))
+	noJobs := b.path("empty dir")
+
 	const rows = `.` // of names, all
 	for _, c := range []struct {
 		name   string
@@ -76,6 +82,24 @@ func TestScreens(t *testing.T) {
 		{"top", []string{"top", view[1]}, 0, "ops/s", ""},
 		{"top --once", []string{"top", "--once", view[1]}, 0, "ops/s", ""},
 		{"bench", []string{"bench", "null", "--duration=1200ms", "--warmup=0", s.url}, 0, "latency", ""},
+		{"bench fails", []string{"bench", "read", "nfs://" + b.closedPort() + "/export"}, 4, "nothing listens", ""},
+		{"exports fails", []string{"exports", "nfs://" + b.closedPort() + "/"}, 4, "cannot be reached", ""},
+		{"cat fails", []string{"cat", s.url + wide + "0/below/it"}, 2, "not a directory", ""},
+		{"mkdir fails", []string{"mkdir", s.url + wide + "0"}, 2, "exists", ""},
+		{"chmod fails", []string{"chmod", "u+q", s.url + wide + "0"}, 1, "u+q", ""},
+		{"rm -n", []string{"rm", "-n", s.url + "link"}, 0, "would", rows},
+		{"sync -n", []string{"sync", "-n", b.path("srv"), b.path("other")}, 0, "", rows},
+		{"find", []string{"find", s.url}, 0, "plain%20name", rows},
+		{"grep", []string{"grep", "-r", "-c", "text", s.url}, 0, "plain%20name", rows},
+		{"du", []string{"du", "-h", s.url}, 0, "", rows},
+		{"df", []string{"df", "-h", s.url}, 0, "", rows},
+		{"scan", []string{"scan", s.url}, 0, "", rows},
+		{"job show fails", []string{"job", "show", "none"}, 1, "none", ""},
+		{"serve --check", []string{"serve", "-c", good, "--check"}, 0, "OK, 1 export", ""},
+		{"serve --check fails", []string{"serve", "-c", wrong, "--check"}, 1, "no such key", ""},
+		{"serve of nothing", []string{"serve", b.path("none of this name is there")}, 1, "no such file", ""},
+		{"serve, port in use", []string{"serve", noJobs, "--state-dir", b.path("another state"), "--listen", strings.TrimSuffix(strings.TrimPrefix(s.url, "nfs://"), "/")}, 1, "in use", "^time="},
+		{"serve, wrong flags", []string{"serve", noJobs, "--squash", "nobody"}, 1, "nobody", ""},
 		{"urls", []string{"urls"}, 0, "HOST", "^    |^  "},
 		{"usage", []string{"cp", "--no-such-flag"}, 1, "unknown flag", ""},
 	} {

@@ -13,6 +13,9 @@ import (
 // back: the host is up.
 var ErrMute = errors.New("the port accepts connections, and answers nothing")
 
+// ErrForeign marks the error of a port at which another protocol than RPC is spoken.
+var ErrForeign = errors.New("the port speaks another protocol")
+
 // ExportIt is how a directory is exported.
 const ExportIt = "export the directory (nfsbox: an [[export]] in nfsbox.toml, then SIGHUP; Linux: /etc/exports, then exportfs -ra)" //nolint:misspell // the name of a program
 
@@ -60,6 +63,8 @@ func adviseNetwork(err error) string {
 		return "see that this host can ask its name server, or give the address"
 	}
 	switch silent := silent(err); {
+	case errors.Is(err, ErrForeign):
+		return "another service listens at this port: see that it is the right one (NFS has 2049, if nothing else was set)"
 	case silent && errors.Is(err, syscall.ECONNREFUSED): // two ports were tried
 		return "one port does not answer (a firewall drops what is sent there, or the server hangs), and nothing listens at the other: " +
 			"see that the server runs, and give the right ports in the URL: nfsport= and mountport="

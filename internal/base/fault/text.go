@@ -148,7 +148,7 @@ func dnsText(e *net.DNSError) string {
 func said(all []string) (out []string) {
 	for i, part := range all {
 		last := i+1 == len(all)
-		if slices.Contains(out, part) || !last && (part == "nfs" || slices.ContainsFunc(out, func(before string) bool { return says(before, part) })) {
+		if slices.Contains(out, part) || !last && (part == "nfs" || part == "oncrpc" || slices.ContainsFunc(out, func(before string) bool { return says(before, part) })) {
 			continue
 		}
 		out = append(out, part)

@@ -150,9 +150,24 @@ func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Cli
 	if errors.Is(err, oncrpc.ErrTimeout) && !errors.Is(err, oncrpc.ErrNotSent) {
 		err = fmt.Errorf("%w: %w", fault.ErrMute, err)
 	}
-	err = fmt.Errorf("nfs: %s: %s at port %d: %w", o.Host, s.name, port, err)
+	if e, ok := errors.AsType[*oncrpc.RecordError](err); ok && e.Speaks != "" {
+		err = &foreignError{fmt.Sprintf("nfs: %s: port %d: %v", o.Host, port, e), err}
+	} else {
+		err = fmt.Errorf("nfs: %s: %s at port %d: %w", o.Host, s.name, port, err)
+	}
 	return nil, 0, errors.Join(err, rpc.Close(), r.drop())
 }
+
+// foreignError is the error of a port at which another protocol is spoken. The call that found out is of no interest.
+type foreignError struct {
+	text string
+	err  error
+}
+
+func (e *foreignError) Error() string        { return e.text }
+func (e *foreignError) Unwrap() error        { return e.err }
+func (e *foreignError) Is(target error) bool { return target == fault.ErrForeign }
+
 
 // client connects to a port of the server, so that a port without a listener is an error at once,
 // and makes an RPC client that begins with that connection.

@@ -119,7 +119,9 @@ func (e *Export) check(key string, p *problems) {
 	for i := range e.Clients {
 		at := fmt.Sprintf("%s.clients[%d]", key, i)
 		p.match(at+".match", e.Clients[i].Match)
-		e.Clients[i].Rule.check(at, p)
+		if e.Clients[i].Squash != e.Squash { // else it has been told, of the export that it is taken over from
+			e.Clients[i].Rule.check(at, p)
+		}
 	}
 }
 

@@ -2,13 +2,16 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -47,7 +50,40 @@ func Load(f Flags) (*Config, error) {
 			all = append(all, p.at(f, lines))
 		}
 	}
-	return &c, errors.Join(all...)
+	return &c, InOrder(f.File, errors.Join(all...))
+}
+
+// InOrder returns the errors that errors.Join has put together in err in the order of the file's lines. Those that name
+// no line come last.
+func InOrder(file string, err error) error {
+	all := apart(err)
+	slices.SortStableFunc(all, func(a, b error) int { return cmp.Compare(lineOf(file, a), lineOf(file, b)) })
+	return errors.Join(all...)
+}
+
+// apart are the errors that errors.Join has put together.
+func apart(err error) (all []error) {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // itself: what is around others belongs to them
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
+		return []error{err}
+	}
+	for _, one := range joined.Unwrap() {
+		all = append(all, apart(one)...)
+	}
+	return all
+}
+
+// lineOf is the line of the file that an error begins with.
+func lineOf(file string, err error) int {
+	if err != nil {
+		if rest, ok := strings.CutPrefix(err.Error(), file+":"); ok {
+			number, _, _ := strings.Cut(rest, ":")
+			if n, err := strconv.Atoi(number); err == nil {
+				return n
+			}
+		}
+	}
+	return math.MaxInt
 }
 
 // Locate adds the key to an error about its value, with the line of the file as that is

@@ -116,16 +116,16 @@ clients = [{match = "*", squsah = "all"}]
 		":1: lisen: no such key; did you mean listen?",
 		":2: dir: no such key; did you mean dir in [[export]]?",
 		":3: grcae: no such key; did you mean grace?",
+		`:4: slow: 5 is not in quotes, as in "90s"`,
+		":5: io-threads: 3 is not within 4 and 5000",
 		":7: log.leve: no such key; did you mean level?",
 		":8: log.max-conections: no such key; did you mean max-connections, above all tables?",
 		":9: log.frobnicate: no such key",
+		":10: export[0].dir: no directory",
+		`:11: export[0].path: "x" is not absolute and clean, such as / or /home`,
 		":12: export.dri: no such key; did you mean dir?",
 		":13: export.readonly: no such key; did you mean --ro (ro = true)?",
 		":14: export.squsah: no such key; did you mean squash?",
-		`:4: slow: 5 is not in quotes, as in "90s"`,
-		":5: io-threads: 3 is not within 4 and 5000",
-		`:11: export[0].path: "x" is not absolute and clean, such as / or /home`,
-		":10: export[0].dir: no directory",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -151,6 +151,7 @@ allow = ["10.0.0.0/8", "@group", "host..x"]
 [[export]]
 path = 7
 squash = "some"
+clients = [{match = "10.0.0.1"}, {match = "10.0.0.2", squash = "any"}]
 `)
 	_, err := Load(Flags{File: path})
 	if err == nil {
@@ -164,15 +165,16 @@ squash = "some"
 		":1: udp: true or false is wanted, and there is: string",
 		":4: listen: a string is wanted, and there is: integer",
 		`:6: grace: "soon" is no time; write it as 500ms, 90s, 10m, 1h30m or 7d`,
-		":9: log.sample: a whole number is wanted, and there is: string",
-		":13: export.dir: a string is wanted, and there is: integer",
-		":16: export.path: a string is wanted, and there is: integer",
 		`:7: io-pool: "warp" is not one of auto, none, go, c`,
+		":9: log.sample: a whole number is wanted, and there is: string",
 		`:10: log.level: "loud" is not one of debug, info, warn, error`,
+		":13: export.dir: a string is wanted, and there is: integer",
 		`:14: export[0].allow[1]: "@group": netgroups are not supported; name networks or a domain`,
 		`:14: export[0].allow[2]: "host..x": not an address, a network, a name, a domain (*.example.org) or *`,
 		":15: export[1].dir: no directory",
+		":16: export.path: a string is wanted, and there is: integer",
 		`:17: export[1].squash: "some" is not one of none, root, all`,
+		`:18: export[1].clients[1].squash: "any" is not one of none, root, all`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
