@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/nfsbox/nfsbox/internal/client/cache"
 	"github.com/nfsbox/nfsbox/internal/client/localio"
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
 	"github.com/nfsbox/nfsbox/internal/client/pace"
@@ -21,6 +22,7 @@ import (
 type Client struct {
 	conn  *nfsclient.Conn
 	local *localio.FS // nil: off
+	cache *cache.FS   // nil: none
 	ahead *readahead.FS
 	fs    *writeback.FS // over ahead
 

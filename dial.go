@@ -9,8 +9,6 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient/v3"
-	"github.com/nfsbox/nfsbox/internal/client/readahead"
-	"github.com/nfsbox/nfsbox/internal/client/writeback"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -24,17 +22,19 @@ func Dial(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := nfsclient.Mount(ctx, o.Options)
+	st, err := o.openCache(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{conn: conn, local: o.local(conn), pace: o.FS.Pace}
-	below := conn.FS()
-	if c.local != nil {
-		below = c.local
+	conn, err := nfsclient.Mount(ctx, o.Options)
+	if err != nil {
+		if st != nil {
+			err = errors.Join(err, st.Close())
+		}
+		return nil, err
 	}
-	c.ahead = readahead.New(below, o.ahead)
-	c.fs = writeback.New(c.ahead, o.buffers)
+	c := &Client{conn: conn, local: o.local(conn), pace: o.FS.Pace}
+	c.compose(o, st)
 	c.closeFS = sync.OnceValue(c.fs.Close)
 	c.watchStop(o.stop)
 	if o.localIO == LocalIORequire {
@@ -75,31 +75,32 @@ func options(rawURL string, opts []Option) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &config{maxLoad: u.MaxLoad, debug: u.Debug > 0, localIO: u.LocalIO, localIODir: u.LocalIODir, Options: nfsclient.Options{
-		Host:       u.Host,
-		Path:       u.Path,
-		Export:     u.Export,
-		Version:    u.Version,
-		Port:       u.Port,
-		NFSPort:    u.NFSPort,
-		MountPort:  u.MountPort,
-		SourcePort: nfsclient.SourcePort(u.SourcePort),
-		Interface:  u.Interface,
-		SynCount:   u.SynCount,
-		Timeout:    u.Timeout,
-		Conns:      u.Connections,
-		FS: v3.Options{
-			Caller:   caller(u),
-			ReadMax:  u.ReadSize,
-			WriteMax: u.WriteSize,
-			DirCount: u.DirCount,
-			MaxCount: u.MaxCount,
-			NoPlus:   u.NoReaddirplus,
-			Hard:     u.Patience == PatienceHard,
-			SoftErr:  u.Patience == PatienceSoftErr,
-			ReadOnly: u.ReadOnly,
-		},
-	}}
+	o := &config{maxLoad: u.MaxLoad, debug: u.Debug > 0, localIO: u.LocalIO, localIODir: u.LocalIODir,
+		cached: u.Cached, cacheDir: u.CacheDir, cacheMark: u.CacheMark, Options: nfsclient.Options{
+			Host:       u.Host,
+			Path:       u.Path,
+			Export:     u.Export,
+			Version:    u.Version,
+			Port:       u.Port,
+			NFSPort:    u.NFSPort,
+			MountPort:  u.MountPort,
+			SourcePort: nfsclient.SourcePort(u.SourcePort),
+			Interface:  u.Interface,
+			SynCount:   u.SynCount,
+			Timeout:    u.Timeout,
+			Conns:      u.Connections,
+			FS: v3.Options{
+				Caller:   caller(u),
+				ReadMax:  u.ReadSize,
+				WriteMax: u.WriteSize,
+				DirCount: u.DirCount,
+				MaxCount: u.MaxCount,
+				NoPlus:   u.NoReaddirplus,
+				Hard:     u.Patience == PatienceHard,
+				SoftErr:  u.Patience == PatienceSoftErr,
+				ReadOnly: u.ReadOnly,
+			},
+		}}
 	o.patience(u)
 	if u.ReadAhead != nil {
 		WithReadAhead(int64(*u.ReadAhead))(o)

@@ -33,6 +33,12 @@ type config struct {
 	localIO      LocalIO
 	localIOEager bool
 	localIODir   string // "": the default directories
+
+	cached    bool
+	cacheDir  string // "": the default
+	cacheConf string // "": the system's, for root
+	cacheMark string
+	cacheNote func(string) // nil: logged
 }
 
 // WithCaller sets the user that calls are made for. The first 16 of its groups are sent.
@@ -145,6 +151,9 @@ func (o *config) complete() error {
 		if err := checkLocalIODir(o.localIODir); err != nil {
 			return fmt.Errorf("nfs: directory of local I/O: %w", err)
 		}
+	}
+	if err := o.checkCache(); err != nil {
+		return err
 	}
 	o.buffers.Patience = o.behind()
 	o.FS.Pace = pace.New(pace.Options{Max: [pace.Classes]int{o.maxLoad, o.maxLoad, o.maxLoad}})

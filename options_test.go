@@ -44,6 +44,13 @@ func TestOptions(t *testing.T) {
 		"localio over": {"?localio=require&localio-dir=/run/x", []Option{WithLocalIO(LocalIOOff), WithLocalIODir("/y")}, func(c *config) bool {
 			return c.localIO == LocalIOOff && c.localIODir == "/y"
 		}},
+		"fsc":      {"?fsc", nil, func(c *config) bool { return c.cached && c.cacheDir == "" && c.cacheMark == "" }},
+		"fsc=":     {"?fsc=a%2Fb", nil, func(c *config) bool { return c.cached && c.cacheMark == "a/b" }},
+		"cache":    {"?cache=/c", nil, func(c *config) bool { return c.cached && c.cacheDir == "/c" }},
+		"no cache": {"", []Option{WithCacheConfig("/c")}, func(c *config) bool { return !c.cached }},
+		"cache over": {"?cache=/c&fsc=x", []Option{WithCache("/d"), WithCacheMark("y")}, func(c *config) bool {
+			return c.cacheDir == "/d" && c.cacheMark == "y"
+		}},
 		"nordirplus":      {"?nordirplus", nil, func(c *config) bool { return c.FS.NoPlus }},
 		"readahead":       {"?readahead=65536", nil, func(c *config) bool { return c.ahead.File == 65536 }},
 		"no readahead":    {"?readahead=0", nil, func(c *config) bool { return c.ahead.File < 0 }},

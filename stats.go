@@ -30,6 +30,7 @@ type Stats struct {
 	Load    []LoadStats  `json:"load"`  // metadata, reads, writes
 	Buffers BufferStats  `json:"buffers"`
 	LocalIO LocalIOStats `json:"local_io"`
+	Cache   CacheStats   `json:"cache"`
 }
 
 // BufferStats are the counters of the buffers between the program and the server. Bytes count
@@ -147,6 +148,7 @@ func (c *Client) Stats() Stats {
 			ReadAheadWasted: ahead.Wasted,
 		},
 		LocalIO: c.localStats(),
+		Cache:   c.cacheStats(),
 	}
 	for i := range s.Procs {
 		out.Procs = append(out.Procs, procStats(&s.Procs[i]))

@@ -65,6 +65,9 @@ type URL struct {
 	ReadAhead          *uint32       // readahead, bytes
 	LocalIO            LocalIO       // localio
 	LocalIODir         string        // localio-dir, unescaped
+	Cached             bool          // fsc, cache
+	CacheMark          string        // fsc, unescaped
+	CacheDir           string        // cache, unescaped
 	Debug              int           // debug
 
 	args string // as given
@@ -145,6 +148,10 @@ func badURL(format string, args ...any) error {
 //	resvport                   connect from a reserved port (the default of root)
 //	noresvport                 connect from any port
 //	noac                       as nfsbox always does: attributes are not cached
+//	fsc=[MARK]                 keep what is read on this host's disk, and read it from there, in later runs too; clients
+//	                           with another MARK do not see it
+//	cache=DIR                  fsc in this directory; %XX-escaped, absolute (default: the dir of /etc/cachefilesd.conf
+//	                           or /var/cache/nfsbox for root, ~/.cache/nfsbox for others)
 //
 // An argument that is unknown, that is given twice, that has a value which makes
 // no sense or that asks for what is not built yet is a [*URLError] that names

@@ -145,7 +145,10 @@ func TestParseURLRefuses(t *testing.T) {
 		{"nfs://filer/e?hard&soft", "argument hard: contradicts soft", false},
 		{"nfs://filer/e?softerr&soft", "argument softerr: contradicts soft", false},
 		{"nfs://filer/e?resvport&noresvport", "argument noresvport: contradicts resvport", false},
-		{"nfs://filer/e?cache=/var/cache", "argument cache: ", true},
+		{"nfs://filer/e?cache=var/cache", "argument cache: value \"var/cache\"; an absolute path", false},
+		{"nfs://filer/e?cache", "argument cache: a value is missing", false},
+		{"nfs://filer/e?cache=/%00", "argument cache: ", false},
+		{"nfs://filer/e?fsc=" + strings.Repeat("x", 65), "argument fsc: ", false},
 		{"nfs://filer/e?actimeo=3", "argument actimeo: ", true},
 	} {
 		u, err := ParseURL(tc.raw)

@@ -31,7 +31,7 @@ const (
 // URLArg is an argument of a URL, for programs that explain them.
 type URLArg struct {
 	Name  string // "uid"
-	Value string // what stands behind the equals sign: "N", "auto|N"; "" if nothing has to
+	Value string // what stands behind the equals sign: "N", "auto|N"; in brackets if it may be left out; "" if nothing has to
 	Help  string // a phrase without a full stop
 }
 
@@ -87,9 +87,9 @@ var args = [...]arg{
 	{URLArg{"resvport", "", "connect from a reserved port (the default of root)"}, func(u *URL, v string) error { u.SourcePort = SourcePortReserved; return noValue(v) }},
 	{URLArg{"noresvport", "", "connect from any port"}, func(u *URL, v string) error { u.SourcePort = SourcePortAny; return noValue(v) }},
 	{URLArg{"noac", "", "as nfsbox always does: attributes are not cached"}, func(_ *URL, v string) error { return noValue(v) }},
+	{URLArg{"fsc", "[MARK]", "keep what is read on this host's disk, and read it from there, in later runs too; clients with another MARK do not see it"}, setFSC},
+	{URLArg{"cache", "DIR", "fsc in this directory; %XX-escaped, absolute (default: the dir of /etc/cachefilesd.conf or /var/cache/nfsbox for root, ~/.cache/nfsbox for others)"}, setCacheDir},
 	// Reserved for what is to come.
-	{URLArg{Name: "cache"}, unbuilt("leave it out; nothing is cached")},
-	{URLArg{Name: "fsc"}, unbuilt("leave it out; nothing is cached")},
 	{URLArg{Name: "actimeo"}, unbuilt("leave it out; attributes are not cached")},
 	{URLArg{Name: "lookupcache"}, unbuilt("leave it out; names are not cached")},
 }
@@ -137,7 +137,7 @@ func (u *URL) setArg(name, val string, has bool) error {
 		if a.Name != name {
 			continue
 		}
-		if !has && a.Value != "" {
+		if !has && a.Value != "" && a.Value[0] != '[' {
 			return fmt.Errorf("a value is missing; write %s=VALUE", name)
 		}
 		return a.set(u, val)

@@ -165,7 +165,7 @@ type PreAttr struct {
 
 // WCC is weak cache consistency data (RFC 1813, section 2.6): what an object
 // was before an operation and is after it. If Atomic, nothing else can have
-// changed it in between: a cache that held Before may go on with After.
+// changed it in between: a cache that held Before may go on with After. Over NFSv3 it is never set.
 type WCC struct {
 	Before PreAttr
 	Atomic bool

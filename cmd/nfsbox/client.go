@@ -21,12 +21,25 @@ type loadFlags struct {
 	MaxLoad  string `placeholder:"auto|N" help:"Calls under way at once, of each of metadata, reads and writes; auto finds out what is best for the server."`
 	NConnect string `name:"nconnect" placeholder:"N" help:"The most connections to a server, 1 to 16; they are made when needed."`
 	localFlags
+	cacheFlags
 }
 
 // localFlags say whether the network is left out where a server is on this host.
 type localFlags struct {
 	LocalIO    string `name:"localio" placeholder:"auto|off|require|trusted" help:"Whether files of a server on this host are read and written without the network: if it can be done (auto), never, or else fail; trusted hands them to other programs, too."`
 	LocalIODir string `name:"localio-dir" placeholder:"DIR" type:"path" help:"Where the socket of a server on this host is looked for (default: /run/nfsbox and $XDG_RUNTIME_DIR/nfsbox)."`
+}
+
+// cacheFlags say how a cache is configured that a URL asks for.
+type cacheFlags struct {
+	CacheConfig string `name:"cache-config" placeholder:"FILE" type:"path" help:"The configuration of the cache that a URL asks for (fsc, cache=DIR), as cachefilesd.conf(5) has it (default for root: /etc/cachefilesd.conf)."`
+}
+
+func (f *cacheFlags) options() []nfsbox.Option {
+	if f.CacheConfig == "" {
+		return nil
+	}
+	return []nfsbox.Option{nfsbox.WithCacheConfig(f.CacheConfig)}
 }
 
 // clientFlag is a flag that means what it means in a URL.
@@ -44,7 +57,7 @@ func (f *loadFlags) options() ([]nfsbox.Option, error) {
 		clientFlag{"max-load", f.MaxLoad, func(u *nfsbox.URL) nfsbox.Option { return nfsbox.WithMaxLoad(u.MaxLoad) }},
 		clientFlag{"nconnect", f.NConnect, func(u *nfsbox.URL) nfsbox.Option { return nfsbox.WithConnections(u.Connections) }},
 	)
-	return append(load, local...), err
+	return slices.Concat(load, local, f.cacheFlags.options()), err
 }
 
 func (f *localFlags) options() ([]nfsbox.Option, error) {
@@ -120,6 +133,9 @@ func statsText(name string, s *nfsbox.Stats) string {
 			l.Class, l.Limit, progress.Count(l.Waits), progress.Count(l.BackOffs))
 	}
 	b.WriteString(localText(&s.LocalIO))
+	if s.Cache.State != "off" {
+		b.WriteString(cacheText(&s.Cache))
+	}
 	return b.String()
 }
 
@@ -140,6 +156,17 @@ func localText(s *nfsbox.LocalIOStats) string {
 	return text + "\n"
 }
 
+// cacheText says what the cache has done, in all its runs.
+func cacheText(s *nfsbox.CacheStats) string {
+	text := fmt.Sprintf("%11s: %s", "cache", s.State)
+	if s.Why != "" {
+		text += " (" + progress.Clean(s.Why) + ")"
+	}
+	return text + fmt.Sprintf("; %s files of %s; in all runs: %s hits of %s, %s misses, %s kept, %s stale, %s bad checksums\n",
+		progress.Count(uint64(s.Entries)), progress.Size(uint64(s.Bytes)), progress.Count(s.Hits), progress.Size(s.BytesHit),
+		progress.Count(s.Misses), progress.Size(s.BytesFilled), progress.Count(s.Stale), progress.Count(s.BadChecksums))
+}
+
 func procText(p *nfsbox.ProcStats) string {
 	failed, kinds := p.Errors, ""
 	for _, status := range slices.Sorted(maps.Keys(p.Statuses)) {
@@ -155,7 +182,11 @@ func procText(p *nfsbox.ProcStats) string {
 
 func took(d time.Duration) string { return progress.Micros(float64(d) / float64(time.Microsecond)) }
 
-// watched are the options of all commands that dial: what tells of silent servers, and that the command's end stops the client.
+// watched are the options of all commands that dial: what tells of silent servers, what the cache has to say, and that the
+// command's end stops the client.
 func watched(e *env, onSilence nfsbox.Option) []nfsbox.Option {
-	return []nfsbox.Option{onSilence, nfsbox.WithStop(e.ctx)}
+	return []nfsbox.Option{onSilence, nfsbox.WithStop(e.ctx), nfsbox.WithCacheNotes(func(note string) {
+		// There is nowhere to report an error of stderr.
+		_, _ = io.WriteString(e.stderr, "nfsbox: "+progress.Clean(note)+"\n")
+	})}
 }

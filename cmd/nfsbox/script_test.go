@@ -50,6 +50,11 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			env.Setenv("HOME", env.WorkDir)
+			scripts, err := filepath.Abs("testdata")
+			if err != nil {
+				return err
+			}
+			env.Setenv("SCRIPTS", scripts) // files that were not made just now
 			env.Setenv("IDS", fmt.Sprintf("%d:%d", max(os.Geteuid(), 0), max(os.Getegid(), 0)))
 			return nil
 		},

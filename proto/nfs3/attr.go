@@ -104,7 +104,12 @@ func (p *PostOpAttr) SetAttr(a *vfs.Attr) {
 	}
 }
 
-// VFS is w in the terms of the contract.
+// VFS is w in the terms of the contract. It is never Atomic. RFC 1813, section 2.6, has servers send the attributes
+// before an operation only if nothing else came between, and does not say how a client can tell: many servers
+// read them without a lock, and a local program
+// may write at any time. Even honest ones prove little: two changes within one step of the server's clock
+// (FSINFO, time_delta) have the same ctime, so that Before equals what a cache holds although another
+// client's WRITE came first. A cache therefore drops what it has of a file that it writes to, and asks again.
 func (w *WccData) VFS() vfs.WCC {
 	out := vfs.WCC{After: w.After.VFS()}
 	if w.Before.AttributesFollow {

@@ -90,6 +90,9 @@ func openNFS(ctx context.Context, arg string, absent bool, o Options) (*Place, e
 		return nil, usageError{err}
 	}
 	c, err := nfsbox.Dial(ctx, arg, o.Dial...)
+	if wrong, ok := errors.AsType[*nfsbox.CacheError](err); ok {
+		return nil, usageError{wrong}
+	}
 	if absent && errors.Is(err, fs.ErrNotExist) && MeansDir(arg) {
 		if absent := dialAbsent(ctx, arg, o); absent != nil {
 			c, err = absent, nil

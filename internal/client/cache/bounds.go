@@ -1,0 +1,31 @@
+package cache
+
+import "time"
+
+const (
+	// minAge and maxAge bound how long attributes, and rights, are believed while a file stays
+	// open: acregmin and acregmax of nfs(5). Each time that nothing has changed doubles it.
+	minAge = 3 * time.Second
+	maxAge = time.Minute
+
+	// minSettle is the least time that must pass after a change until times tell the next one
+	// from it. A server with coarser times says so (time_delta).
+	minSettle = 10 * time.Millisecond
+	// unknownSettle is that of a server that does not say how coarse its times are.
+	unknownSettle = time.Second
+	// maxSkew is by how much the clocks of the server and of this host may differ.
+	maxSkew = time.Second
+
+	// maxFetches bounds the granules in flight. At the bound reads go straight through.
+	maxFetches = 64
+	// maxRun bounds the granules of one READ into a reader's buffer.
+	maxRun = 16
+	// maxTouched bounds the granules of an open file of which is known that they were read
+	// once. At the bound all are forgotten.
+	maxTouched = 4096
+	// maxTries bounds how often a read begins anew because a fetch of another reader came to
+	// nothing. At the bound it goes straight through.
+	maxTries = 8
+	// maxGrants bounds the remembered rights of callers. At the bound all are forgotten.
+	maxGrants = 16 << 10
+)

@@ -1,0 +1,43 @@
+// Package cache reads files from a directory of this host that keeps what was read before: a
+// [vfs.FS] over another, in the manner of FS-Cache. What is kept, and how it survives crashes, is
+// the business of package store. This package decides when it may be used.
+//
+// # What readers may rely on
+//
+// Close-to-open (nfs(5), DATA AND METADATA COHERENCE): an open file has the bytes that the server
+// had when it was opened, or later ones. So before the first read of an open file its attributes
+// are compared with those of the entry: size, mtime, ctime, change number. They come with the
+// name's look-up, or else with one ACCESS. Whatever differs, the entry is removed. While the
+// file stays open they are asked for again after a time-out, from 3 seconds to a minute, as
+// Linux does. NFSv3 tells nobody of others' changes.
+//
+// Times are coarse, and a change may follow so quickly that they stay the same. So what was
+// read so soon after a change is used by those who have the file open, and never later
+// (settled).
+//
+// # Rights
+//
+// Bytes in a directory know no rights. Before a caller reads any, the server has been asked
+// whether it may read that object (ACCESS). The answer holds while the object's ctime is the same, and as
+// long as attributes. Without that right reads go to the server, which decides: the
+// owner of a file, or who may only execute it, may be let in by more than ACCESS tells.
+//
+// # Writes
+//
+// Nothing is written here: every byte that the store has is one that the server has. A call that
+// may change a file ends the use of its entry at once, and its version is another afterwards. To
+// keep the granules that a WRITE did not touch, the attributes before it would have to be
+// proven to belong to it. Over NFSv3 nothing proves that (package nfs3, WCC). While a file is
+// open for writing nothing of it is kept, as with FS-Cache.
+//
+// # Misses
+//
+// A granule is fetched whole if it is read from its beginning, or in sequence, or for the second time.
+// Then only one reader fetches it, and others wait for that one. One that is covered by the
+// reader's buffer is read straight into it. Other reads, and those beyond the bound of
+// granules in flight, go through. What is near (vfs.Near, LOCALIO) is not cached.
+//
+// Nothing that goes wrong with the store is an error to a reader.
+//
+// Locks: node.mu before those of package store. It is not held over calls below.
+package cache

@@ -1,0 +1,195 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+)
+
+// load finds out what is in the store: by the index, or after a crash by listing it. From then on there is
+// no index until Close, so that one that is there is always true.
+func (s *Store) load() error {
+	s.loadStats()
+	if err := s.emptyTrash(); err != nil {
+		return err
+	}
+	name, old := filepath.Join(s.dir, indexName), filepath.Join(s.dir, oldName)
+	x, err := readIndex(name)
+	if err != nil {
+		before, err := readIndex(old)
+		if err != nil {
+			before = newIndex(0)
+		}
+		if x, err = scan(s.dir, before); err != nil {
+			return err
+		}
+	}
+	s.index = x
+	switch err := os.Rename(name, old); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return syncDir(s.dir)
+}
+
+// saveIndex writes the index for the next time.
+func (s *Store) saveIndex() error {
+	s.mu.Lock()
+	b := s.index.append(nil)
+	s.mu.Unlock()
+	return replace(filepath.Join(s.dir, indexName), b)
+}
+
+func readIndex(name string) (*index, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxIndex {
+		return nil, errDamaged
+	}
+	b, err := os.ReadFile(name) //nolint:gosec // The directory is this user's alone.
+	if err != nil {
+		return nil, err
+	}
+	return parseIndex(b)
+}
+
+// emptyTrash removes what a run has left there.
+func (s *Store) emptyTrash() error {
+	dir := filepath.Join(s.dir, trashDir)
+	names, err := os.ReadDir(dir)
+	for _, n := range names {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, n.Name())))
+	}
+	return err
+}
+
+// found is an entry that a scan has met.
+type found struct {
+	id     uint64
+	blocks uint32
+}
+
+// scan lists the entries in dir. Those that before has are in its order, the others are newer.
+func scan(dir string, before *index) (*index, error) {
+	all, err := list(dir)
+	if err != nil {
+		return nil, err
+	}
+	order := make(map[uint64]int32, len(before.at))
+	n := int32(0)
+	for i := before.oldest; i >= 0; i = before.records[i].next {
+		order[before.records[i].id] = n
+		n++
+	}
+	rank := func(f found) int32 {
+		if r, ok := order[f.id]; ok {
+			return r
+		}
+		return n
+	}
+	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(rank(a), rank(b)) })
+	x := newIndex(len(all))
+	for _, f := range all {
+		r := x.use(f.id)
+		x.resize(r, f.blocks)
+		if old := before.get(f.id); old != nil {
+			r.flags = old.flags
+		}
+	}
+	return x, nil
+}
+
+// list returns the entries in dir, of all 256 directories.
+func list(dir string) ([]found, error) {
+	var mu sync.Mutex
+	var all []found
+	var failed error
+	var work sync.WaitGroup
+	next := make(chan int, 256)
+	for i := range 256 {
+		next <- i
+	}
+	close(next)
+	for range scanners {
+		work.Go(func() {
+			for i := range next {
+				some, err := listOne(filepath.Join(dir, dataDir, hex2(i)), uint64(i)<<56)
+				mu.Lock()
+				all = append(all, some...)
+				failed = errors.Join(failed, err)
+				mu.Unlock()
+			}
+		})
+	}
+	work.Wait()
+	if len(all) > maxEntries {
+		return nil, errors.New("cache: more entries than a cache may have; remove " + dir)
+	}
+	return all, failed
+}
+
+func hex2(i int) string {
+	const digits = "0123456789abcdef"
+	return string([]byte{digits[i>>4], digits[i&15]})
+}
+
+// listBatch is how many names are read at once.
+const listBatch = 1024
+
+// listOne lists one directory of entries. Whatever is no entry is removed.
+func listOne(dir string, high uint64) (some []found, err error) {
+	d, err := os.Open(dir) //nolint:gosec // The directory is this user's alone.
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	for {
+		names, err := d.Readdirnames(listBatch)
+		for _, name := range names {
+			id, ok := parseID(name)
+			info, err := os.Lstat(dir + "/" + name)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+			case err != nil:
+				return nil, err
+			case !ok || !info.Mode().IsRegular():
+				if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+					return nil, err
+				}
+			default:
+				some = append(some, found{high | id, blocksOf(info) + 1})
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return some, nil
+		case err != nil && !errors.Is(err, syscall.EINTR):
+			return nil, err
+		}
+	}
+}
+
+// parseID reads the name of an entry's file.
+func parseID(name string) (uint64, bool) {
+	id, err := strconv.ParseUint(name, 16, 56)
+	return id, err == nil && len(name) == 14 && name == hex14(id)
+}
+
+func hex14(id uint64) string {
+	s := strconv.FormatUint(id|1<<56, 16)
+	return s[1:]
+}
