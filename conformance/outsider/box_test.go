@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -239,9 +241,28 @@ func (l *log) String() string {
 // unless flags say more: what is tried is the network.
 func (b *box) serve(dir string, flags ...string) *server {
 	b.Helper()
+	return b.serveAt(0, dir, flags...)
+}
+
+// serveAt is serve at a port; that of b.port, where the server is begun again.
+func (b *box) serveAt(port int, dir string, flags ...string) *server {
+	b.Helper()
 	state, err := os.MkdirTemp(b.dir, ".served-")
 	b.no(err)
-	return b.serveWith(state, "127.0.0.1:0", append([]string{dir, "--localio=off"}, flags...)...)
+	return b.serveWith(state, fmt.Sprint("127.0.0.1:", port), append([]string{dir, "--localio=off"}, flags...)...)
+}
+
+// port is one of loopback that nobody has, of those that Linux does not give out (ip(7)): others do not get it before
+// the server that it is for has it, or while that is begun again.
+func (b *box) port() int {
+	b.Helper()
+	for {
+		port := 20_000 + rand.IntN(12_000)
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			b.no(l.Close())
+			return port
+		}
+	}
 }
 
 // serveWith serves with this state directory and address.

@@ -4,10 +4,8 @@ package outsider
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,14 +52,10 @@ func (b *box) ganesha(dir string) (url func(name string) string, ok bool) {
 		}
 	}
 	home := b.TempDir()
-	var held [2]net.Listener // both at once, so that the ports are two
 	var ports [2]int
-	for i := range held {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		b.no(err)
-		held[i], ports[i] = l, l.Addr().(*net.TCPAddr).Port
+	for ports[0] == ports[1] {
+		ports = [2]int{b.port(), b.port()}
 	}
-	b.no(errors.Join(held[0].Close(), held[1].Close()))
 	b.no(os.WriteFile(filepath.Join(home, "conf"), fmt.Appendf(nil, ganeshaConfig, ports[0], ports[1], dir), 0o600))
 	cmd := exec.Command("unshare", "-m", "sh", "-c", ganeshaScript, "ganesha", home)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}

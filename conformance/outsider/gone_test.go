@@ -58,7 +58,7 @@ func TestOtherDirectoryServed(t *testing.T) {
 				b.write(b.path("other", "src", fmt.Sprint("other", i)), "another file")
 			}
 			b.must(0, "cp", "-r", b.path("srv"), b.path("same"))
-			s := b.serve(b.path("srv"))
+			s := b.serveAt(b.port(), b.path("srv"))
 			lost := make(chan struct{})
 			p := b.proxy(s, func(p *proxy) {
 				p.back = b.whenPassed(4_000_000, func() { s.kill(); close(lost) })
@@ -153,7 +153,7 @@ func TestSourceAway(t *testing.T) {
 	again := func(s *server, dir string) *server {
 		return b.serveWith(s.state, fmt.Sprintf("127.0.0.1:%d", s.port), b.path(dir), "--localio=off")
 	}
-	s := b.serve(b.path("srv"))
+	s := b.serveAt(b.port(), b.path("srv"))
 	lost, back := make(chan struct{}), make(chan struct{})
 	var other atomic.Pointer[server]
 	p := b.proxy(s, func(p *proxy) {

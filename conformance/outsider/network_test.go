@@ -125,7 +125,7 @@ func TestDeadServerEndsOnce(t *testing.T) {
 			for i := range files {
 				b.write(b.path("srv", "src", fmt.Sprint(i%10), fmt.Sprint(i)), string(pattern(4096, byte(i))))
 			}
-			s := b.serve(b.path("srv"))
+			s := b.serveAt(b.port(), b.path("srv"))
 			var p *proxy
 			die := sync.OnceFunc(func() {
 				switch death {

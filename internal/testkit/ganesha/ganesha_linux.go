@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/port"
 )
 
 // config has NFS and MOUNT at the ports %[1]d and %[2]d, and ends with the exports.
@@ -70,13 +72,18 @@ type Server struct {
 // configuration, as ganesha-export-config(8) has them.
 func New(home, exports string) (*Server, error) {
 	s := &Server{home: home}
-	for _, port := range []*int{&s.NFS, &s.Mount} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
+	for s.NFS == s.Mount { // also where they are one by chance
+		for _, p := range []*int{&s.NFS, &s.Mount} {
+			address, err := port.Free("127.0.0.1")
+			if err != nil {
+				return nil, err
+			}
+			at, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return nil, err
+			}
+			*p = int(at.Port())
 		}
-		defer func() { _ = l.Close() }() // at the end, so that the ports are two
-		*port = l.Addr().(*net.TCPAddr).Port
 	}
 	return s, os.WriteFile(filepath.Join(home, "conf"), fmt.Appendf(nil, config, s.NFS, s.Mount, exports), 0o600)
 }

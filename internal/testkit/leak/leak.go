@@ -14,7 +14,7 @@ import (
 const (
 	// patience is how long goroutines may take to end: the runtime needs some time, and a busy
 	// machine more. Only a failure takes all of it.
-	patience = 20 * time.Second
+	patience = time.Minute
 	tick     = 5 * time.Millisecond
 
 	// maxStacks bounds how much of all stacks is read, in bytes. Goroutines beyond it are missed.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
+	"github.com/nfsbox/nfsbox/internal/testkit/port"
 )
 
 // Patience bounds how long a server may take to start.
@@ -44,16 +45,13 @@ func Start(t testing.TB, opts Options) *Server {
 	if s.opts.Addr == "" {
 		s.opts.Addr = "127.0.0.1"
 	}
-	port := 4222 // another network has it free
+	s.Addr = net.JoinHostPort(s.opts.Addr, "4222") // another network has it free
 	if len(opts.Within) == 0 {
-		l, err := net.Listen("tcp", s.opts.Addr+":0")
-		if err != nil {
+		var err error
+		if s.Addr, err = port.Free(s.opts.Addr); err != nil {
 			t.Fatal(err)
 		}
-		port = l.Addr().(*net.TCPAddr).Port
-		_ = l.Close() // the server takes it
 	}
-	s.Addr = net.JoinHostPort(s.opts.Addr, fmt.Sprint(port))
 	s.Configure(t, opts.Config)
 	t.Cleanup(s.Kill)
 	s.Restart(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
 	"github.com/nfsbox/nfsbox/internal/testkit/leak"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/port"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim/rpcfault"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -39,7 +40,11 @@ func serve(t testing.TB, exports ...export.Export) string {
 
 func start(t testing.TB, exports ...export.Export) *server {
 	t.Helper()
-	s := &server{t: t, addr: "127.0.0.1:0"}
+	addr, err := port.Free("127.0.0.1") // which is still free when a test has it begin again
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, addr: addr}
 	s.export(exports...)
 	s.begin()
 	t.Cleanup(s.end)
