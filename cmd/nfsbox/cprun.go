@@ -102,9 +102,13 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, team.close()) }()
 	o.Hands = team.hands()
 	s, err := r.copy(src.Text, &from.Attr, o)
+	cerr := team.close()
+	s.Left += team.left()
+	if err == nil {
+		err = cerr
+	}
 	r.kept, r.at = nil, at
 	if err == nil {
 		s.Errors += missing(r.chosen, r.tracker)

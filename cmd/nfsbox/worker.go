@@ -69,11 +69,8 @@ func (c *workerCmd) Run(e *env) error {
 		return err
 	}
 	o.Broker = b
-	w, err := worker.New(o)
-	if err == nil {
-		o.Log.Info("waits for jobs", "broker", withoutUser(c.Join), "name", o.Name)
-		err = w.Run(context.WithoutCancel(e.ctx), e.ctx)
-	}
+	o.Log.Info("waits for jobs", "broker", withoutUser(c.Join), "name", o.Name)
+	err = worker.New(o).Run(context.WithoutCancel(e.ctx), e.ctx)
 	if err != nil {
 		err = &exitError{status: exitUnreachable, err: fmt.Errorf("the broker: %w", err)}
 	}

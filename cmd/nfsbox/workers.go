@@ -119,7 +119,7 @@ func (f *workersFlags) lead(e *env, name jobName, spec *hands.Spec, pace func() 
 	return &team{c, b}, nil
 }
 
-// close ends the run, so that workers learn that it is over.
+// close ends the run, so that workers learn that it is over, and waits until they have removed their temporaries.
 func (t *team) close() error {
 	if t == nil {
 		return nil
@@ -129,6 +129,14 @@ func (t *team) close() error {
 		err = nil // the broker is not there; workers find out by themselves that nobody answers
 	}
 	return errors.Join(err, t.broker.Close())
+}
+
+// left is how many temporaries workers could not remove when the run was closed.
+func (t *team) left() uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.Left()
 }
 
 // joinLine is the command by which a worker takes part.

@@ -154,3 +154,31 @@ func TestWorkers(t *testing.T) {
 		t.Errorf("what lies beside: %q, %v", text, err)
 	}
 }
+
+// TestWorkersInterrupted: a job is interrupted while its workers have temporaries. When it has ended there are none.
+func TestWorkersInterrupted(t *testing.T) {
+	heeds(t, syscall.SIGINT)
+	b := newBox(t)
+	n := b.broker()
+	for i := range 400 {
+		b.write(b.path("src", fmt.Sprint("f", i)), strings.Repeat("some text\n", 10_000))
+	}
+	b.no(os.Mkdir(b.path("srv"), 0o755))
+	from, to := b.serve(b.path("src")), b.slowDisk(b.serve(b.path("srv")))
+	for i := range 2 {
+		n.work(fmt.Sprint("w", i), from.url, to.url())
+	}
+	r := b.begin("cp", "-r", "--no-progress", "--job", "j", "--workers", n.url, from.url, to.url()+"dest")
+	temporaries := func() (list []string) {
+		list, _ = filepath.Glob(b.path("srv", "dest", ".nfsbox-*.tmp"))
+		return list
+	}
+	b.until("workers have temporaries", func() bool { return len(temporaries()) > 0 })
+	b.no(r.Process.Signal(syscall.SIGINT))
+	if status := r.status(); status != 130 {
+		t.Errorf("exit status %d\n%s", status, r.err.String())
+	}
+	if left := temporaries(); len(left) > 0 {
+		t.Errorf("%d temporaries are left\n%s", len(left), r.err.String())
+	}
+}

@@ -21,24 +21,35 @@ type worker struct {
 	id   workerID
 	name string // it may be anything: to be cleaned before it is shown
 	seen time.Time
+	owes bool // it may work at files that nobody waits for any more: it has to take leave
+	told bool // that the run is over
 }
 
-// heldFor is for how long a batch stays its holder's that is not heard of. It is heard of three times
-// within a lease. After that the batch is whose claim comes next.
-const heldFor = queue.LeaseTime * 3 / 4
+const (
+	// heldFor is for how long a batch stays its holder's that is not heard of. It is heard of three times
+	// within a lease. After that the batch is whose claim comes next.
+	heldFor = queue.LeaseTime * 3 / 4
+
+	// silence is how long no worker at all may be heard of until it is not they who are missed, but the broker, or
+	// this machine stood still: see excuse. One that is there is heard of three times within a lease.
+	silence = queue.LeaseTime / 2
+
+	// grace is how long a holder may take to be heard of when others are again.
+	grace = queue.LeaseTime / 2
+)
 
 // maxTold is how many different complaints of workers are told. Further ones are not.
 const maxTold = 64
 
-// answer has the questions of workers answered until the run ends.
-func (c *Coordinator) answer(dealer queue.Dealer) {
+// answer has the questions of workers answered until ctx ends.
+func (c *Coordinator) answer(ctx context.Context, dealer queue.Dealer) {
 	for {
-		err := dealer.Answer(c.ctx, func(_ context.Context, q []byte) []byte { return c.reply(q) })
-		if c.ctx.Err() != nil {
+		err := dealer.Answer(ctx, func(_ context.Context, q []byte) []byte { return c.reply(q) })
+		if ctx.Err() != nil {
 			return
 		}
 		c.tellOnce("answer", "workers cannot ask, and the broker is tried again and again: %v", err)
-		if wait(c.ctx, dealAgain) != nil {
+		if wait(ctx, dealAgain) != nil {
 			return
 		}
 	}
@@ -77,10 +88,28 @@ func (c *Coordinator) mayTell() bool {
 func (c *Coordinator) decide(q *wire.Question, a *wire.Answer) (say string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if q.Matter.Ask == wire.REFUSE {
+	now := time.Now()
+	c.excuse(now)
+	c.heard = now
+	switch q.Matter.Ask {
+	case wire.REFUSE:
 		r := &q.Matter.Refusal
-		a.Verdict = wire.GO
+		a.Verdict, c.refused = wire.GO, true
 		return fmt.Sprintf("the worker %s does not take part: %s", r.Who, r.Why)
+	case wire.LEAVE:
+		a.Verdict = wire.GO
+		c.leave(q)
+		return ""
+	}
+	if c.over {
+		a.Verdict = wire.OVER
+		if w := c.workers[q.Worker]; w != nil {
+			w.told = true
+		}
+		return ""
+	}
+	if q.Worker == (workerID{}) {
+		return "" // no worker has it, and no holder is told by it
 	}
 	w := c.meet(q)
 	if w == nil {
@@ -93,8 +122,8 @@ func (c *Coordinator) decide(q *wire.Question, a *wire.Answer) (say string) {
 		a.Verdict, say = c.claim(w, &q.Matter.Claim, a)
 	case wire.REPORT:
 		a.Verdict, say = c.report(w, &q.Matter.Report)
-	case wire.LEAVE:
-		c.leave(w)
+	case wire.LOST:
+		c.announce()
 	}
 	c.pace(a)
 	return say
@@ -151,18 +180,19 @@ func (c *Coordinator) claim(w *worker, q *wire.Claim, a *wire.Answer) (wire.Verd
 		return wire.DROP, ""
 	case b.digest != q.Digest:
 		return wire.DROP, "the broker has a batch that this job has not dealt: it is dropped"
-	case b.holder != nil && b.holder != w && now.Sub(b.touched) < heldFor:
-		return wire.DROP, ""
-	case b.holder == w && b.once == q.Once:
+	case b.holder == w.id && b.once == q.Once:
 		a.Attempt, a.Done = b.attempt, b.doneAlready() // the question has come twice
 		return wire.GO, ""
+	case b.held() && now.Sub(b.touched) < heldFor: // also by w: the broker has leased it once more
+		b.unqueued = true
+		return wire.DROP, ""
 	case b.vain >= queue.MaxLeases:
 		c.giveUp(b)
 		return wire.DROP, ""
 	}
 	b.vain++
 	b.attempt++
-	b.holder, b.once, b.touched, c.claimed = w, q.Once, now, now
+	b.holder, b.once, b.touched, b.excused, c.claimed = w.id, q.Once, now, false, now
 	a.Attempt, a.Done = b.attempt, b.doneAlready()
 	return wire.GO, ""
 }
@@ -180,17 +210,17 @@ func (b *batch) doneAlready() (done [wire.FILES / 8]byte) {
 // report takes over what a worker has done of a batch.
 func (c *Coordinator) report(w *worker, q *wire.Report) (wire.Verdict, string) {
 	b := c.batches[q.Batch]
-	if b == nil || b.holder != w || b.attempt != q.Attempt {
+	if b == nil || b.holder != w.id || b.attempt != q.Attempt {
 		return wire.DROP, ""
 	}
 	for i := range q.Results {
 		if err := c.believable(b, &q.Results[i]); err != nil {
-			b.holder = nil
+			b.holder = workerID{}
 			c.deal(b)
 			return wire.DROP, fmt.Sprintf("the worker %s reports what cannot be: %v; another one gets its batch", w.name, err)
 		}
 	}
-	b.touched = time.Now()
+	b.touched, b.excused = time.Now(), false
 	for i := range q.Results {
 		if t := b.tasks[q.Results[i].File]; !t.over {
 			b.vain = 0
@@ -202,7 +232,10 @@ func (c *Coordinator) report(w *worker, q *wire.Report) (wire.Verdict, string) {
 	case b.left == 0:
 		return wire.DROP, ""
 	case q.Back:
-		b.holder, b.vain = nil, max(b.vain-1, 0)
+		b.holder, b.vain = workerID{}, max(b.vain-1, 0)
+		if b.unqueued {
+			c.deal(b)
+		}
 	}
 	return wire.GO, ""
 }
@@ -246,14 +279,34 @@ func (c *Coordinator) believable(b *batch, r *wire.Result) error {
 	return errors.New("work that was not asked for")
 }
 
-// leave forgets a worker that ends, and has given its batches back, or that finds that the queue is gone.
-func (c *Coordinator) leave(w *worker) {
+// leave forgets a worker that has ended.
+func (c *Coordinator) leave(q *wire.Question) {
+	w := c.workers[q.Worker]
+	if w == nil {
+		return
+	}
 	delete(c.workers, w.id)
+	if c.over {
+		c.left += min(uint64(q.Matter.Leave.Left), maxOutstanding)
+		signal(c.parted)
+	}
 	for _, b := range c.batches {
-		if b.holder == w {
-			b.holder = nil
+		if b.holder == w.id {
+			b.holder = workerID{}
 			c.deal(b)
 		}
 	}
-	c.probe()
+}
+
+// excuse gives those who hold batches time to be heard of, once, when no worker at all was heard of until now. Else
+// an outage of the broker would have all that they hold done twice.
+func (c *Coordinator) excuse(now time.Time) {
+	if now.Sub(c.heard) < silence {
+		return
+	}
+	for _, b := range c.batches {
+		if until := now.Add(grace - heldFor); b.held() && !b.excused && b.touched.Before(until) {
+			b.touched, b.excused = until, true
+		}
+	}
 }

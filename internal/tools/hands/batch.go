@@ -40,14 +40,19 @@ type batch struct {
 	item   []byte
 	digest [sha256.Size]byte
 
-	dealing bool // it is on its way to the broker
-	dealt   time.Time
-	holder  *worker // who works at it; nil: nobody, as far as is known
-	attempt uint32
-	once    uint64    // of the claim by which it has it
-	vain    int       // attempts in a row that have finished no file
-	touched time.Time // when its holder was heard of
+	dealing  bool // it is on its way to the broker
+	dealt    time.Time
+	unqueued bool     // the broker has leased it in vain since, so that it has it no more
+	holder   workerID // who works at it; none: nobody, as far as is known
+	attempt  uint32
+	once     uint64    // of the claim by which it has it
+	vain     int       // attempts in a row that have finished no file
+	touched  time.Time // when its holder was heard of
+	excused  bool      // touched is later, as nobody was heard of
 }
+
+// held reports whether a worker has the batch.
+func (b *batch) held() bool { return b.holder != workerID{} }
 
 // have has a worker do what at says to a file of d. The outcome is DECLINED where no worker can.
 func (c *Coordinator) have(ctx context.Context, at group, d *Dir, file wire.File) (wire.Outcome, error) {
@@ -63,6 +68,9 @@ func (c *Coordinator) have(ctx context.Context, at group, d *Dir, file wire.File
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if w := c.workers[t.of.holder]; w != nil && !t.over {
+		w.owes = true
+	}
 	c.finish(t)
 	if err := ctx.Err(); err != nil {
 		return wire.Outcome{}, err
@@ -212,7 +220,7 @@ func (c *Coordinator) dealOnce(b *batch) (again bool) {
 		if err == nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			b.dealing, b.dealt = false, time.Now()
+			b.dealing, b.unqueued, b.dealt = false, false, time.Now()
 			return false
 		}
 		if errors.Is(err, queue.ErrLost) {
@@ -247,11 +255,33 @@ func (c *Coordinator) reopen(lost queue.Dealer) error {
 	defer c.mu.Unlock()
 	c.dealer = dealer
 	for _, b := range c.batches {
-		if b.holder == nil {
+		if !b.held() {
 			c.deal(b)
 		}
 	}
 	return nil
+}
+
+// announce puts the job's description back, in the background, as somebody may have put another one in its place. If
+// the broker has lost the queue, that shows it. c.mu is held.
+func (c *Coordinator) announce() {
+	if c.announcing || c.ctx.Err() != nil {
+		return
+	}
+	c.announcing, c.refused = true, false
+	dealer := c.dealer
+	c.work.Go(func() {
+		err := dealer.Announce(c.ctx)
+		if errors.Is(err, queue.ErrLost) {
+			err = c.reopen(dealer)
+		}
+		if err != nil && c.ctx.Err() == nil {
+			c.tellOnce("announce", "the broker does not take the job's description: %v", err)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.announcing, c.announced = false, time.Now()
+	})
 }
 
 // wait waits. The error is ctx's.

@@ -44,11 +44,18 @@ const (
 	// waits or works asks three times within a lease.
 	goneAfter = 2 * queue.LeaseTime
 
+	// putBackEvery is how often the job's description is put back while no worker takes part, or one has refused it.
+	putBackEvery = 5 * time.Second
+
 	// lonely is how often it is told that no worker takes part.
 	lonely = 30 * time.Second
 
 	// removeTime bounds the removal of a run's queue, in the end.
 	removeTime = 5 * time.Second
+
+	// leaveTime bounds how long workers may take to remove their temporaries when the run is over. What they leave after that,
+	// the next run of the job removes.
+	leaveTime = 15 * time.Second
 )
 
 // ErrGivenUp says that workers have begun with a file again and again, and none has reported it.
@@ -74,10 +81,13 @@ type Coordinator struct {
 	ctx    context.Context // of the run
 	end    context.CancelFunc
 	work   sync.WaitGroup
+	hush   context.CancelFunc // has no more questions answered
+	talk   sync.WaitGroup
 	deals  chan struct{} // holds one element for each batch on its way to the broker
 	own    chan struct{} // likewise for each file that is worked at here
 	here   atomic.Uint64 // files that no worker could work at
 	opened sync.Mutex    // held while the queue is opened anew
+	parted chan struct{} // has an element when a worker has taken leave of a run that is over
 
 	mu      sync.Mutex
 	dealer  queue.Dealer
@@ -87,7 +97,15 @@ type Coordinator struct {
 	lastID  uint64
 	workers map[workerID]*worker
 	claimed time.Time // when a batch was claimed last
+	heard   time.Time // when a worker was heard of last
 	told    map[string]bool
+
+	announced  time.Time // when the job's description was put into the queue
+	announcing bool
+	refused    bool // a worker has refused it since
+
+	over bool   // what workers ask is answered by OVER
+	left uint64 // temporaries of workers that could not be removed when it was over
 }
 
 // ErrBusy says that another coordinator has the job.
@@ -135,29 +153,15 @@ func Open(ctx context.Context, o Options) (*Coordinator, error) {
 		return nil, err
 	}
 	c := &Coordinator{
-		o: o, dealer: dealer, deals: make(chan struct{}, maxDealing), own: make(chan struct{}, maxDeclined),
+		o: o, dealer: dealer, announced: time.Now(), parted: make(chan struct{}, 1), deals: make(chan struct{}, maxDealing), own: make(chan struct{}, maxDeclined),
 		filling: make(map[group]*batch), batches: make(map[uint64]*batch), workers: make(map[workerID]*worker), told: make(map[string]bool),
 	}
 	c.ctx, c.end = context.WithCancel(context.WithoutCancel(ctx))
-	c.work.Go(func() { c.answer(dealer) })
+	var talking context.Context
+	talking, c.hush = context.WithCancel(context.WithoutCancel(ctx))
+	c.talk.Go(func() { c.answer(talking, dealer) })
 	c.work.Go(c.tend)
 	return c, nil
-}
-
-// Close ends the run: its queue is removed, so that workers learn that it is over. All that waits
-// for a file gets an error.
-func (c *Coordinator) Close() error {
-	c.mu.Lock()
-	c.end() // nothing is dealt any more
-	c.mu.Unlock()
-	c.work.Wait()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), removeTime)
-	defer cancel()
-	err := c.o.Broker.Remove(ctx, c.o.Job)
-	if errors.Is(err, queue.ErrLost) {
-		return nil
-	}
-	return err
 }
 
 // AtOnce implements Hands.

@@ -16,16 +16,27 @@
 // over the last report. So a worker that is killed costs the files that it had in its hands, and had not
 // reported, a second copy. A broker that loses everything costs none: what is not claimed is dealt again.
 //
-// A batch that a worker has claimed is its own as long as it is heard of. After that it is whose claim
-// comes next. If [queue.MaxLeases] workers have begun with it, and none has finished any file, its files have failed.
+// A batch that a worker has claimed is its own as long as it is heard of: nobody begins it anew meanwhile, not even this
+// worker. After that it is whose claim comes next. If [queue.MaxLeases] workers have begun with it, and none has finished any
+// file, its files have failed. While no worker at all is heard of, the broker is away, and none counts as gone.
+//
+// The next worker of a batch first removes the temporaries of the one before. That one, if it lives, begins with no file unless
+// it has heard lately that the batch is its own, so none of its temporaries comes later. So what is late replaces nothing
+// that is done.
 //
 // What a worker cannot do (it does not find the directory, or the server does not answer it) it declines.
 // That is done here: a job that would end well without workers does so with them.
+//
+// # The end
+//
+// When a run is closed its queue goes, and whatever a worker asks, it hears that the run is over. Those that have files
+// in their hands which nobody waits for remove the temporaries and take leave, and [Coordinator.Close] waits for that.
 //
 // # Trust
 //
 // Whoever may write to the broker may put anything there. A message names no object by its handle (package wire): a
 // worker finds each file by names, below a place that its own user has allowed. A batch is claimed with its
-// digest, so that one that the coordinator has not dealt is dropped. A report counts only for the attempt
+// digest, so that one that the coordinator has not dealt is dropped. The job's description has no such seal: workers refuse one
+// that somebody has put in its place, as that of another job, and the coordinator puts its own back. A report counts only for the attempt
 // that its worker has claimed, and if it can be true; a report is believed beyond that, as a worker's word is what the job has.
 package hands

@@ -24,7 +24,8 @@ func (c *Coordinator) tend() {
 //
 // What a broker has lost nobody claims. So what nobody works at is dealt again when no batch at all was
 // claimed for the time of a lease, though workers wait: as long as they claim others it may be waiting for
-// its turn. What is dealt twice is worked at once. Without workers one batch shows whether the queue is there.
+// its turn. What is dealt twice is worked at once. Without workers the job's description, which is put back again and
+// again, shows whether the queue is there. While nobody at all is heard of, no batch is taken from its holder.
 func (c *Coordinator) look(now time.Time) (workers int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,33 +34,35 @@ func (c *Coordinator) look(now time.Time) (workers int) {
 			delete(c.workers, id)
 		}
 	}
-	idle := now.Sub(c.claimed) > queue.LeaseTime
+	workers = len(c.workers)
+	if (workers == 0 || c.refused) && now.Sub(c.announced) >= putBackEvery {
+		c.announce()
+	}
+	idle := workers > 0 && now.Sub(c.claimed) > queue.LeaseTime
+	silent := now.Sub(c.heard) >= silence
 	for _, b := range c.batches {
 		switch {
-		case b.dealing:
-		case b.holder != nil && now.Sub(b.touched) > goneAfter:
-			b.holder = nil
+		case b.dealing || b.held() && silent:
+		case b.held() && now.After(b.lostAt()):
+			b.holder = workerID{}
 			if b.vain >= queue.MaxLeases {
 				c.giveUp(b)
 			} else {
 				c.deal(b)
 			}
-		case b.holder == nil && idle && now.Sub(b.dealt) > queue.LeaseTime:
+		case !b.held() && idle && now.Sub(b.dealt) > queue.LeaseTime:
 			c.deal(b)
-			idle = len(c.workers) > 0
 		}
 	}
-	return len(c.workers)
+	return workers
 }
 
-// probe deals one batch again that nobody works at. If the broker has lost the queue, that shows it.
-func (c *Coordinator) probe() {
-	for _, b := range c.batches {
-		if b.holder == nil && !b.dealing {
-			c.deal(b)
-			return
-		}
+// lostAt is when a batch is dealt again, unless its holder is heard of: earlier where the broker has it no more.
+func (b *batch) lostAt() time.Time {
+	if b.unqueued {
+		return b.touched.Add(heldFor)
 	}
+	return b.touched.Add(goneAfter)
 }
 
 // Standing is how a run stands.

@@ -99,6 +99,10 @@ type Dealer interface {
 	// of the earlier one goes, and its leases mean nothing any more.
 	Deal(ctx context.Context, it Item) error
 
+	// Announce puts the job's description into the queue once more, in place of what is there by
+	// now: strangers may have put another one there. ErrLost says that the whole queue is gone.
+	Announce(ctx context.Context) error
+
 	// Answer has reply answer the questions of workers, up to MaxQuestions at once, until ctx
 	// ends or the connection is lost for good. A question has MaxMessage bytes at most, and is
 	// valid until reply returns; the ctx of reply ends with Answer, which waits for it. It outlives outages of the broker, and the queue. Several
@@ -108,8 +112,9 @@ type Dealer interface {
 
 // Taker is a worker's end of one run's queue. Its methods may be called concurrently.
 type Taker interface {
-	// Take waits for an item, and leases it. ErrLost says that the run has ended. After
-	// ErrTooLong and ErrForged what was wrong is gone from the queue, and Take goes on.
+	// Take waits for an item, and leases it. ErrLost says that the queue is gone: when it has been
+	// opened anew, Take goes on. It does so after ErrTooLong and ErrForged as well: what was wrong is gone
+	// from the queue.
 	// A Take whose ctx ends may have leased an item: that comes again when the lease has ended.
 	Take(ctx context.Context) (*Lease, error)
 

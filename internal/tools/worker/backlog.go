@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // backlog counts files that a worker has and has not begun with.
@@ -90,4 +91,48 @@ func (g *gate) pass(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return ctx.Err()
+}
+
+// term is a time that is extended again and again. The zero term has ended.
+type term struct {
+	mu    sync.Mutex
+	until time.Time
+	later chan struct{} // closed when it is extended; nil: nothing waits
+}
+
+func (t *term) extend(until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.until = until; t.later != nil {
+		close(t.later)
+		t.later = nil
+	}
+}
+
+// runs reports whether it has not ended.
+func (t *term) runs() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Now().Before(t.until)
+}
+
+// pass waits until it has not ended. The error is ctx's.
+func (t *term) pass(ctx context.Context) error {
+	for {
+		t.mu.Lock()
+		if time.Now().Before(t.until) {
+			t.mu.Unlock()
+			return ctx.Err()
+		}
+		if t.later == nil {
+			t.later = make(chan struct{})
+		}
+		later := t.later
+		t.mu.Unlock()
+		select {
+		case <-later:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"sync"
 	"time"
 
@@ -18,6 +19,11 @@ const (
 
 	// beat is how often a batch's lease is extended, and the coordinator told that it is worked at.
 	beat = queue.LeaseTime / 3
+
+	// trust is how long after the coordinator was asked a batch that it has left to this worker is begun with further files.
+	// A batch whose worker is not heard of gets another one. That removes the temporaries of this one, and none must come
+	// later. It is more than a beat, and well below the time after which the coordinator gives a batch away.
+	trust = queue.LeaseTime / 2
 )
 
 // work is a batch under way.
@@ -26,29 +32,28 @@ type work struct {
 	lease   *queue.Lease
 	batch   wire.Batch
 	attempt uint32
+	sure    term             // for how long the batch is surely this worker's
 	done    chan wire.Result // files that have ended
 }
 
-// batch works at a leased item, which anybody may have put there.
-func (r *run) batch(ctx context.Context, l *queue.Lease) {
-	b, err := wire.Decode[wire.Batch](l.Body)
-	if err != nil {
-		r.log.Warn("the broker has what is no batch: it is dropped", "error", err)
-		r.settle(ctx, l, true)
-		return
-	}
+// batch works at a leased batch. Its files count as ahead already.
+func (r *run) batch(ctx context.Context, l *queue.Lease, b wire.Batch) {
+	asked := time.Now()
 	a, err := r.ask(ctx, wire.Matter{Ask: wire.CLAIM, Claim: wire.Claim{Batch: l.ID, Digest: sha256.Sum256(l.Body), Once: r.claims.Add(1)}})
 	if err != nil || a.Verdict != wire.GO {
+		r.ahead.add(-len(b.Files))
 		r.settle(ctx, l, err == nil && a.Verdict == wire.DROP)
 		return
 	}
 	w := &work{run: r, lease: l, batch: b, attempt: a.Attempt, done: make(chan wire.Result, len(b.Files))}
+	w.sure.extend(asked.Add(trust))
 	var left []int
 	for i := range b.Files {
 		if a.Done[i/8]&(1<<(i%8)) == 0 {
 			left = append(left, i)
 		}
 	}
+	r.ahead.add(len(left) - len(b.Files))
 	r.settle(ctx, l, w.run1(ctx, left))
 }
 
@@ -56,7 +61,6 @@ func (r *run) batch(ctx context.Context, l *queue.Lease) {
 func (w *work) run1(ctx context.Context, left []int) (all bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w.ahead.add(len(left))
 	var files sync.WaitGroup
 	files.Go(func() {
 		defer close(w.done)
@@ -89,16 +93,18 @@ func (w *work) files(ctx context.Context, left []int) {
 			out := w.file(ctx, w.batch.Work, &s, &w.batch.Files[i])
 			if ctx.Err() == nil {
 				w.done <- wire.Result{File: uint32(i), Outcome: out}
+			} else if errors.Is(context.Cause(ctx), errEnded) {
+				w.left.Add(int64(len(out.Failed.Left) + len(out.Copied.Left)))
 			}
 		})
 	}
 }
 
-// free waits until the worker has a hand free for a file, and the coordinator answers. A file that waits for
-// that keeps no hand from other jobs. It reports whether a file may be begun, which takes an element from slots
+// free waits until the worker has a hand free for a file, the coordinator answers, and the batch is surely the worker's.
+// A file that waits for that keeps no hand from other jobs. It reports whether a file may be begun, which takes an element from slots
 // in the end.
 func (w *work) free(ctx context.Context) bool {
-	for w.voice.pass(ctx) == nil {
+	for w.voice.pass(ctx) == nil && w.sure.pass(ctx) == nil {
 		select {
 		case w.slots <- struct{}{}:
 		case <-ctx.Done():
@@ -106,7 +112,7 @@ func (w *work) free(ctx context.Context) bool {
 		case <-w.soft.Done():
 			return false
 		}
-		if ctx.Err() == nil && w.soft.Err() == nil && w.voice.isOpen() {
+		if ctx.Err() == nil && w.soft.Err() == nil && w.voice.isOpen() && w.sure.runs() {
 			return true
 		}
 		<-w.slots
@@ -146,6 +152,7 @@ func (w *work) report(ctx context.Context, n int) (all bool) {
 		if open && !now && n > 0 && len(pending) < reportFiles {
 			continue
 		}
+		asked := time.Now()
 		a, err := w.ask(ctx, wire.Matter{Ask: wire.REPORT, Report: wire.Report{
 			Batch: w.lease.ID, Attempt: w.attempt, Back: !open && n > 0, Results: pending,
 		}})
@@ -153,6 +160,9 @@ func (w *work) report(ctx context.Context, n int) (all bool) {
 			return false
 		}
 		pending, soon = pending[:0], nil
+		if a.Verdict == wire.GO {
+			w.sure.extend(asked.Add(trust))
+		}
 		if a.Verdict != wire.GO || !open || n == 0 {
 			return a.Verdict == wire.DROP || n == 0
 		}

@@ -378,7 +378,7 @@ func TestOtherVersion(t *testing.T) {
 			t.Errorf("said %q", s)
 		}
 	})
-	_, err := hands.ParseSpec([]byte(`{"version":2,"new":true}`))
+	_, err := hands.ParseSpec([]byte(`{"version":99,"new":true}`))
 	if _, ok := errors.AsType[*wire.VersionError](err); !ok {
 		t.Error(err)
 	}
@@ -424,6 +424,11 @@ func TestGivenUp(t *testing.T) {
 		going, stop := context.WithCancel(t.Context())
 		defer stop()
 		var dying sync.WaitGroup
+		dying.Go(func() { // beside one that lives
+			for pause(going, beat) == nil {
+				ask(t, x, c, &wire.Question{Speaks: wire.VERSION, Worker: [16]byte{0xff}, Matter: wire.Matter{Ask: wire.HELLO}})
+			}
+		})
 		dying.Go(func() { // workers that die of deadly, one after the other
 			for n := byte(1); going.Err() == nil; n++ {
 				l, err := taker.Take(going)
@@ -464,7 +469,7 @@ func FuzzSpec(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b)
-	f.Add([]byte(`{"version":1,"dest":{"path":"/../x"}}`))
+	f.Add([]byte(`{"version":2,"dest":{"path":"/../x"}}`))
 	a, err := Allow("nfs://h/a?uid=0&gid=0")
 	if err != nil {
 		f.Fatal(err)

@@ -42,7 +42,11 @@ type rig struct {
 
 	slow atomic.Pointer[func(op string)]
 	wrap func(queue.Broker) queue.Broker // of workers; nil: it is as it is
+	far  func(vfs.FS) vfs.FS             // likewise
 }
+
+// handsEach is how many files a worker of the rig copies at once.
+const handsEach = 8
 
 const (
 	srcURL = "nfs://mem/src?uid=0&gid=0"
@@ -144,7 +148,11 @@ func (x *rig) names(at string) []string {
 func (x *rig) opener(dead *atomic.Bool) Open {
 	return func(_ context.Context, arg string) (*place.Place, error) {
 		at, err := PlaceOf(arg)
-		return &place.Place{FS: mortal{x.fs, dead}, Path: strings.TrimPrefix(at.Path, "/"), Text: arg}, err
+		var f vfs.FS = mortal{x.fs, dead}
+		if x.far != nil {
+			f = x.far(f)
+		}
+		return &place.Place{FS: f, Path: strings.TrimPrefix(at.Path, "/"), Text: arg}, err
 	}
 }
 
@@ -177,7 +185,7 @@ func (x *rig) worker(allow ...string) (stop, kill func()) {
 	var mu sync.Mutex
 	var dead atomic.Bool
 	o := Options{
-		Broker: x.broker.Connect(), Open: x.opener(&dead), Name: "w", Pool: new(bufpool.Pool), Random: rand.Reader, Parallel: 8,
+		Broker: x.broker.Connect(), Open: x.opener(&dead), Name: "w", Pool: new(bufpool.Pool), Random: rand.Reader, Parallel: handsEach,
 		Log: slog.New(slog.NewTextHandler(&locked{&mu, log}, nil)),
 	}
 	if x.wrap != nil {
@@ -190,16 +198,13 @@ func (x *rig) worker(allow ...string) (stop, kill func()) {
 		}
 		o.Allow = append(o.Allow, a)
 	}
-	w, err := New(o)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	w := New(o)
 	hard, end := context.WithCancel(context.Background())
 	soft, stop := context.WithCancel(hard)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := w.Run(hard, soft); err != nil {
+		if err := w.Run(hard, soft); err != nil && !dead.Load() { // a dead one may find its connection closed
 			x.t.Errorf("worker: %v", err)
 		}
 	}()

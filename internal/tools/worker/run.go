@@ -1,10 +1,10 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -35,14 +35,19 @@ const (
 	lostPatience = 2 * time.Second
 )
 
-// errOver says that a run has ended.
-var errOver = errors.New("the job has ended, or its coordinator is gone")
+var (
+	// errOver says that a run has no coordinator any more.
+	errOver = errors.New("the job has ended, or its coordinator is gone")
+	// errEnded says that the coordinator has ended a run, and waits for the worker's leave.
+	errEnded = errors.New("the job has ended")
+)
 
 // run is a worker's part in the run of a job.
 type run struct {
 	*Worker
 	log   *slog.Logger
 	job   queue.Job
+	id    [16]byte // of this part: what an earlier one has asked is another's
 	spec  *hands.Spec
 	taker queue.Taker
 
@@ -60,6 +65,7 @@ type run struct {
 	ahead  backlog
 	claims atomic.Uint64
 	load   atomic.Int64 // that the places have
+	left   atomic.Int64 // temporaries that could not be removed when the run was ended
 }
 
 // join takes part in a run until it ends, or the worker does. What is refused is told on both sides.
@@ -71,6 +77,9 @@ func (w *Worker) join(hard, soft context.Context, j queue.Job) (err error) {
 		return err
 	}
 	r := &run{Worker: w, job: j, taker: taker, soft: soft, end: end, log: w.o.Log.With("job", j.Name)}
+	if _, err := io.ReadFull(w.o.Random, r.id[:]); err != nil {
+		return fmt.Errorf("identity of the worker: %w", err)
+	}
 	defer func() { err = errors.Join(err, r.src.close(), r.dst.close()) }()
 	if err = r.judge(); err == nil {
 		if err = r.greet(hard); err != nil {
@@ -173,8 +182,8 @@ func (r *run) work(ctx context.Context) error {
 	err := r.take(taking, ctx, &all)
 	stop()
 	all.Wait()
-	if ctx.Err() == nil {
-		r.leave(ctx)
+	if ctx.Err() == nil || errors.Is(context.Cause(ctx), errEnded) {
+		r.leave(context.WithoutCancel(ctx))
 	}
 	if r.soft.Err() != nil {
 		return r.soft.Err()
@@ -186,7 +195,8 @@ func (r *run) work(ctx context.Context) error {
 func (r *run) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	if _, err := r.askOnce(ctx, &wire.Matter{Ask: wire.LEAVE}); err != nil {
+	m := wire.Matter{Ask: wire.LEAVE, Leave: wire.Leave{Left: uint32(r.left.Load())}}
+	if _, err := r.askOnce(ctx, &m); err != nil {
 		r.log.Debug("take leave", "error", err)
 	}
 }
@@ -204,8 +214,8 @@ func (r *run) greet(ctx context.Context) error {
 			a, err = r.ask(ctx, r.hello())
 		}
 	}
-	if err == nil && a.Verdict == wire.OTHER {
-		err = &wire.VersionError{Speaks: a.Speaks}
+	if err == nil {
+		err = ends(&a)
 	}
 	r.share = a
 	return err
@@ -228,7 +238,8 @@ func (r *run) hello() wire.Matter {
 func (r *run) who() []byte { return []byte(r.o.Name[:min(len(r.o.Name), wire.WHO)]) }
 
 // take leases batch after batch, each when few files wait for their turn, and works at them in the
-// background.
+// background. Files wait from the lease on: a batch that is claimed by one and could be another worker's
+// costs time, and an attempt if this one is killed.
 func (r *run) take(taking, ctx context.Context, all *sync.WaitGroup) error {
 	slots := make(chan struct{}, maxBatches)
 	for {
@@ -243,24 +254,51 @@ func (r *run) take(taking, ctx context.Context, all *sync.WaitGroup) error {
 		l, err := r.taker.Take(taking)
 		switch {
 		case err == nil:
-			all.Go(func() {
-				defer func() { <-slots }()
-				r.batch(ctx, l)
-			})
+			r.lost.Store(false)
+			r.begin(ctx, l, slots, all)
 			continue
 		case taking.Err() != nil:
 			return taking.Err()
 		case errors.Is(err, queue.ErrLost):
-			r.lost.Store(true) // if the coordinator is gone, too, this is the end
-			_, err := r.ask(ctx, r.hello())
-			return cmp.Or(err, errOver)
+			if err := r.queueLost(ctx); err != nil {
+				return err
+			}
+		default:
+			r.log.Warn("the broker gives no batch", "error", err)
 		}
 		<-slots
-		r.log.Warn("the broker gives no batch", "error", err)
 		if err := pause(taking, again); err != nil {
 			return err
 		}
 	}
+}
+
+// begin works at a leased item, which anybody may have put there, in the background. It takes an element from slots
+// in the end.
+func (r *run) begin(ctx context.Context, l *queue.Lease, slots <-chan struct{}, all *sync.WaitGroup) {
+	b, err := wire.Decode[wire.Batch](l.Body)
+	if err == nil {
+		r.ahead.add(len(b.Files))
+	}
+	all.Go(func() {
+		defer func() { <-slots }()
+		if err != nil {
+			r.log.Warn("the broker has what is no batch: it is dropped", "error", err)
+			r.settle(ctx, l, true)
+			return
+		}
+		r.batch(ctx, l, b)
+	})
+}
+
+// queueLost tells the coordinator that the broker does not have the queue. If that is gone, too, this is the
+// run's end. Else the coordinator opens it anew.
+func (r *run) queueLost(ctx context.Context) error {
+	if r.lost.CompareAndSwap(false, true) {
+		r.log.Debug("the broker does not have the job's batches")
+	}
+	_, err := r.ask(ctx, wire.Matter{Ask: wire.LOST})
+	return err
 }
 
 // ask puts a question to the coordinator. If it does not answer for the time of patience, or is another
@@ -271,8 +309,8 @@ func (r *run) ask(ctx context.Context, m wire.Matter) (wire.Answer, error) {
 		hush := time.AfterFunc(hushAfter, func() { r.voice.shut() })
 		a, err := r.askOnce(ctx, &m)
 		hush.Stop()
-		if err == nil && a.Verdict == wire.OTHER {
-			r.end(&wire.VersionError{Speaks: a.Speaks})
+		if why := ends(&a); err == nil && why != nil {
+			r.end(why)
 			return a, errOver
 		}
 		if err == nil {
@@ -301,6 +339,17 @@ func (r *run) ask(ctx context.Context, m wire.Matter) (wire.Answer, error) {
 			return a, err
 		}
 	}
+}
+
+// ends is why an answer ends the run; nil: it does not.
+func ends(a *wire.Answer) error {
+	switch a.Verdict {
+	case wire.OTHER:
+		return &wire.VersionError{Speaks: a.Speaks}
+	case wire.OVER:
+		return errEnded
+	}
+	return nil
 }
 
 // askOnce puts a question to the coordinator once.

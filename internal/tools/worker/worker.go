@@ -2,8 +2,8 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -45,25 +45,26 @@ type Options struct {
 // Worker takes part in jobs.
 type Worker struct {
 	o      Options
-	id     [16]byte
 	slots  chan struct{} // holds one element for each file that is worked at
 	budget *transfer.Budget
 }
 
 // New makes a worker.
-func New(o Options) (*Worker, error) {
+func New(o Options) *Worker {
 	if o.Parallel <= 0 {
 		o.Parallel = DefaultParallel
 	}
-	w := &Worker{o: o, slots: make(chan struct{}, min(o.Parallel, MaxParallel)), budget: transfer.NewBudget(maxChunks)}
-	if _, err := io.ReadFull(o.Random, w.id[:]); err != nil {
-		return nil, fmt.Errorf("identity of the worker: %w", err)
-	}
-	return w, nil
+	return &Worker{o: o, slots: make(chan struct{}, min(o.Parallel, MaxParallel)), budget: transfer.NewBudget(maxChunks)}
 }
 
 // key tells runs apart.
 type key struct{ name, run string }
+
+// described is a run as the broker has described it, which may not be as its coordinator has.
+type described struct {
+	key
+	spec [sha256.Size]byte
+}
 
 // Run takes part in the jobs of the broker that work where the worker may, until soft ends: then it
 // begins with no more files, reports those under way, and returns nil. When hard ends it leaves these,
@@ -72,8 +73,8 @@ func (w *Worker) Run(hard, soft context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	var mu sync.Mutex
-	joined := make(map[key]bool) // runs that it takes part in, or has refused
-	busy := 0
+	joined := make(map[key]bool) // runs that it takes part in
+	refused := make(map[described]bool)
 	for {
 		jobs, err := w.o.Broker.Jobs(soft)
 		switch {
@@ -84,29 +85,28 @@ func (w *Worker) Run(hard, soft context.Context) error {
 		case err != nil:
 			w.o.Log.Warn("look for jobs", "error", err)
 		}
-		there := make(map[key]bool)
+		there := make(map[described]bool)
 		mu.Lock()
 		for _, j := range jobs {
-			k := key{j.Name, j.Run}
-			there[k] = true
-			if joined[k] || busy >= maxRuns {
+			d := described{key{j.Name, j.Run}, sha256.Sum256(j.Spec)}
+			there[d] = true
+			if joined[d.key] || refused[d] || len(joined) >= maxRuns {
 				continue
 			}
-			joined[k] = true
-			busy++
+			joined[d.key] = true
 			all.Go(func() {
-				refused := w.takePart(hard, soft, j)
+				no := w.takePart(hard, soft, j)
 				mu.Lock()
 				defer mu.Unlock()
-				busy--
-				if !refused {
-					delete(joined, k) // the broker may have lost it, and get it again
+				delete(joined, d.key) // it may come again
+				if no {
+					refused[d] = true
 				}
 			})
 		}
-		for k := range joined {
-			if err == nil && !there[k] {
-				delete(joined, k)
+		for d := range refused {
+			if err == nil && !there[d] {
+				delete(refused, d)
 			}
 		}
 		mu.Unlock()
@@ -128,7 +128,7 @@ func (w *Worker) takePart(hard, soft context.Context, j queue.Job) (refused bool
 		log.Info("left, as the worker ends")
 	case errors.Is(err, queue.ErrNobody):
 		log.Debug("without a coordinator", "why", err) // it may come back; it was killed
-	case errors.Is(err, errOver), errors.Is(err, queue.ErrLost):
+	case errors.Is(err, errEnded), errors.Is(err, errOver), errors.Is(err, queue.ErrLost):
 		log.Info("over", "why", err)
 	case err != nil:
 		log.Warn("left", "why", err)

@@ -11,7 +11,7 @@ import (
 
 // Constants of the specification.
 const (
-	VERSION = 1
+	VERSION = 2
 	// in a batch, at most
 	FILES = 256
 	// bytes in a name, at most
@@ -806,6 +806,41 @@ func (v *Report) DecodeXDR(d *xdr.Decoder) error {
 	return d.Err()
 }
 
+// Leave is the struct leave of hands.x.
+//
+// A worker is gone. Nothing that it does is under way any more.
+type Leave struct {
+	// temporaries that it could not remove when the run was over
+	Left uint32
+}
+
+// AppendXDR appends the encoding of v to b; see [xdr.Appender].
+func (v *Leave) AppendXDR(b []byte) ([]byte, error) {
+	b = xdr.Extend(b, 4)
+	v.putBlock((*[4]byte)(b[len(b)-4:]))
+	return b, nil
+}
+
+// DecodeXDR consumes the encoding of v from d; see [xdr.Unmarshaler].
+func (v *Leave) DecodeXDR(d *xdr.Decoder) error {
+	p := d.Block(4)
+	if p == nil {
+		return d.Err()
+	}
+	v.getBlock((*[4]byte)(p[0:4]))
+	return d.Err()
+}
+
+// getBlock decodes the 4 bytes that leave always takes.
+func (v *Leave) getBlock(p *[4]byte) {
+	v.Left = binary.BigEndian.Uint32(p[0:4])
+}
+
+// putBlock encodes into the 4 bytes that leave always takes.
+func (v *Leave) putBlock(p *[4]byte) {
+	binary.BigEndian.PutUint32(p[0:4], v.Left)
+}
+
 // Refusal is the struct refusal of hands.x.
 //
 // A worker does not take part.
@@ -844,6 +879,8 @@ const (
 	REPORT Ask = 3
 	REFUSE Ask = 4
 	LEAVE  Ask = 5
+	// the broker does not have the run's queue
+	LOST Ask = 6
 )
 
 // String is the name that the specification has for v, or its number.
@@ -859,6 +896,8 @@ func (v Ask) String() string {
 		return "REFUSE"
 	case LEAVE:
 		return "LEAVE"
+	case LOST:
+		return "LOST"
 	}
 	return "ask(" + strconv.Itoa(int(v)) + ")"
 }
@@ -870,7 +909,8 @@ func (v Ask) assigned() bool {
 		CLAIM,
 		REPORT,
 		REFUSE,
-		LEAVE:
+		LEAVE,
+		LOST:
 		return true
 	}
 	return false
@@ -884,6 +924,7 @@ type Matter struct {
 	Claim   Claim
 	Report  Report
 	Refusal Refusal
+	Leave   Leave
 }
 
 // AppendXDR appends the encoding of v to b; see [xdr.Appender].
@@ -924,6 +965,12 @@ func (v *Matter) AppendXDR(b []byte) ([]byte, error) {
 		}
 		return b, nil
 	case LEAVE:
+		b = xdr.Extend(b, 8)
+		p := (*[8]byte)(b[len(b)-8:])
+		binary.BigEndian.PutUint32(p[0:4], uint32(v.Ask))
+		binary.BigEndian.PutUint32(p[4:8], v.Leave.Left)
+		return b, nil
+	case LOST:
 		b = xdr.AppendInt32(b, int32(v.Ask))
 		return b, nil
 	default:
@@ -957,6 +1004,8 @@ func (v *Matter) DecodeXDR(d *xdr.Decoder) error {
 			return err
 		}
 	case LEAVE:
+		v.Leave.Left = d.Uint32()
+	case LOST:
 	default:
 		d.Fail(&xdr.ValueError{What: "matter", Value: int64(v.Ask)})
 	}
@@ -1012,6 +1061,8 @@ const (
 	WAIT Verdict = 3
 	// another version speaks here
 	OTHER Verdict = 4
+	// the run is over: the worker removes its temporaries, and takes leave
+	OVER Verdict = 5
 )
 
 // String is the name that the specification has for v, or its number.
@@ -1025,6 +1076,8 @@ func (v Verdict) String() string {
 		return "WAIT"
 	case OTHER:
 		return "OTHER"
+	case OVER:
+		return "OVER"
 	}
 	return "verdict(" + strconv.Itoa(int(v)) + ")"
 }
@@ -1035,7 +1088,8 @@ func (v Verdict) assigned() bool {
 	case GO,
 		DROP,
 		WAIT,
-		OTHER:
+		OTHER,
+		OVER:
 		return true
 	}
 	return false

@@ -63,6 +63,10 @@ func sampleReport() Report {
 	return Report{Batch: 0xf100000000000001, Attempt: 0xf1000002, Back: true, Results: []Result{sampleResult(), sampleResult()}}
 }
 
+func sampleLeave() Leave {
+	return Leave{Left: 0xf1000001}
+}
+
 func sampleRefusal() Refusal {
 	return Refusal{Who: []byte("v1"), Why: []byte("v2")}
 }
@@ -76,7 +80,7 @@ func sampleQuestion() Question {
 }
 
 func sampleAnswer() Answer {
-	return Answer{Speaks: 0xf1000001, Verdict: OTHER, Attempt: 0xf1000002, Done: [32]byte{0: 3, 31: 0xff}, Load: 0xf1000004, Rate: 0xf100000000000005}
+	return Answer{Speaks: 0xf1000001, Verdict: OVER, Attempt: 0xf1000002, Done: [32]byte{0: 3, 31: 0xff}, Load: 0xf1000004, Rate: 0xf100000000000005}
 }
 
 // genHandsTypes are the types of hands.x with values of each.
@@ -210,6 +214,14 @@ func genHandsTypes() []genHandsType {
 			},
 		},
 		{
+			name:  "Leave",
+			fresh: func() genHandsValue { return new(Leave) },
+			values: []genHandsValue{
+				new(Leave),
+				new(sampleLeave()),
+			},
+		},
+		{
 			name:  "Refusal",
 			fresh: func() genHandsValue { return new(Refusal) },
 			values: []genHandsValue{
@@ -230,7 +242,8 @@ func genHandsTypes() []genHandsType {
 				&Matter{Ask: CLAIM, Claim: sampleClaim()},
 				&Matter{Ask: REPORT, Report: sampleReport()},
 				&Matter{Ask: REFUSE, Refusal: sampleRefusal()},
-				&Matter{Ask: LEAVE},
+				&Matter{Ask: LEAVE, Leave: sampleLeave()},
+				&Matter{Ask: LOST},
 			},
 			bad: []genHandsValue{&Matter{Ask: 0}},
 		},

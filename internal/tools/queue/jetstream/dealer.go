@@ -48,6 +48,18 @@ func (d *dealer) Deal(ctx context.Context, it queue.Item) error {
 	})
 }
 
+// Announce implements [queue.Dealer].
+func (d *dealer) Announce(ctx context.Context) error {
+	return d.b.call(ctx, func(ctx context.Context) error {
+		ack, err := d.b.js.Publish(ctx, subjectOf(d.job)+"job", d.job.Spec,
+			jetstream.WithExpectStream(streamOf(d.job)), jetstream.WithRetryAttempts(0))
+		if err != nil {
+			return d.b.lost(ctx, d.job, err)
+		}
+		return refuseEmpty(d.job, ack)
+	})
+}
+
 // Answer implements [queue.Dealer].
 func (d *dealer) Answer(ctx context.Context, reply func(ctx context.Context, question []byte) []byte) error {
 	var sub *nats.Subscription

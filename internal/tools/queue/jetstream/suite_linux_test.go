@@ -41,8 +41,9 @@ func TestSuite(t *testing.T) {
 				s.Forget(t)
 				s.Restart(t)
 			},
-			Outage: l.outage,
-			Forge:  func(t testing.TB, j queue.Job, it queue.Item) { forge(t, s, itemSubject(j, it.ID), it.Body) },
+			Outage:   l.outage,
+			Forge:    func(t testing.TB, j queue.Job, it queue.Item) { forge(t, s, itemSubject(j, it.ID), it.Body) },
+			ForgeJob: func(t testing.TB, j queue.Job) { forge(t, s, subjectOf(j)+"job", j.Spec) },
 		})
 	})
 }

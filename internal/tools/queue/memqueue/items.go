@@ -37,6 +37,15 @@ func (e *end) Deal(ctx context.Context, it queue.Item) error {
 	}))
 }
 
+// Announce implements [queue.Dealer].
+func (e *end) Announce(ctx context.Context) error {
+	return e.await(ctx, e.within(e.job, func(r *run) (bool, time.Time) {
+		r.job.Spec = slices.Clone(e.job.Spec)
+		e.s.wake()
+		return true, time.Time{}
+	}))
+}
+
 // Take implements [queue.Taker].
 func (e *end) Take(ctx context.Context) (l *queue.Lease, err error) {
 	var bad error

@@ -20,11 +20,12 @@ func TestSuite(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := memqueue.New()
 			test(t, &queuetest.Lab{
-				Connect: func(testing.TB) queue.Broker { return s.Connect() },
-				Lease:   queue.LeaseTime,
-				Forget:  func(testing.TB) { s.Forget() },
-				Outage:  func(testing.TB) func() { return s.Outage() },
-				Forge:   func(_ testing.TB, j queue.Job, it queue.Item) { s.Forge(j, it) },
+				Connect:  func(testing.TB) queue.Broker { return s.Connect() },
+				Lease:    queue.LeaseTime,
+				Forget:   func(testing.TB) { s.Forget() },
+				Outage:   func(testing.TB) func() { return s.Outage() },
+				Forge:    func(_ testing.TB, j queue.Job, it queue.Item) { s.Forge(j, it) },
+				ForgeJob: func(_ testing.TB, j queue.Job) { s.ForgeJob(j) },
 			})
 		})
 	})

@@ -110,6 +110,23 @@ func openAgain(e *env) {
 	e.wantJobs(e.connect(), j)
 }
 
+// announce wants a description that a stranger has put in place of the job's to be gone, and the items to stay.
+func announce(e *env) {
+	j, d, t := e.pair()
+	e.deal(d, 1, "one")
+	forged := j
+	forged.Spec = []byte("forged")
+	e.ForgeJob(e.T, forged)
+	e.wantJobs(e.connect(), forged)
+	for range 2 {
+		if err := d.Announce(e.ctx); err != nil {
+			e.Fatal(err)
+		}
+		e.wantJobs(e.connect(), j)
+	}
+	e.settle(t, e.take(t, 1, "one", 1), true)
+}
+
 // laterRun wants a run to remove the earlier ones of its job, and to leave other jobs alone.
 func laterRun(e *env) {
 	var kept []queue.Job
@@ -142,6 +159,7 @@ func (e *env) wantLost(j queue.Job, d queue.Dealer, t queue.Taker, leases ...*qu
 		}
 	}
 	want("Deal", d.Deal(e.ctx, queue.Item{ID: 99}))
+	want("Announce", d.Announce(e.ctx))
 	_, err := t.Take(e.ctx)
 	want("Take", err)
 	_, err = e.connect().Join(e.ctx, j)
@@ -218,10 +236,12 @@ func forgotten(e *env) {
 	if got := e.asked(t, "still?"); got != "re: still?" {
 		e.Errorf("the answer is %q", got)
 	}
-	d, t = e.open(j), e.join(j)
+	again, anew := e.open(j), e.join(j)
 	e.wantJobs(e.connect(), j)
-	e.deal(d, 1, "anew")
-	e.settle(t, e.take(t, 1, "anew", 1), true)
+	e.deal(again, 1, "anew")
+	e.settle(anew, e.take(anew, 1, "anew", 1), true)
+	e.deal(d, 2, "as before")
+	e.settle(t, e.take(t, 2, "as before", 1), true)
 }
 
 // all calls every method with ctx, and wants them to end with an error for which ok is true.
@@ -229,16 +249,17 @@ func (e *env) all(ctx context.Context, b queue.Broker, j queue.Job, d queue.Deal
 	e.Helper()
 	var wg sync.WaitGroup
 	for what, call := range map[string]func() error{
-		"Deal":   func() error { return d.Deal(ctx, queue.Item{ID: 5}) },
-		"Answer": func() error { return d.Answer(ctx, echo) },
-		"Take":   func() error { _, err := t.Take(ctx); return err },
-		"Extend": func() error { return t.Extend(ctx, l) },
-		"Settle": func() error { return t.Settle(ctx, l, false) },
-		"Ask":    func() error { _, err := t.Ask(ctx, nil); return err },
-		"Open":   func() error { _, err := b.Open(ctx, j); return err },
-		"Join":   func() error { _, err := b.Join(ctx, j); return err },
-		"Jobs":   func() error { _, err := b.Jobs(ctx); return err },
-		"Remove": func() error { return b.Remove(ctx, j) },
+		"Deal":     func() error { return d.Deal(ctx, queue.Item{ID: 5}) },
+		"Announce": func() error { return d.Announce(ctx) },
+		"Answer":   func() error { return d.Answer(ctx, echo) },
+		"Take":     func() error { _, err := t.Take(ctx); return err },
+		"Extend":   func() error { return t.Extend(ctx, l) },
+		"Settle":   func() error { return t.Settle(ctx, l, false) },
+		"Ask":      func() error { _, err := t.Ask(ctx, nil); return err },
+		"Open":     func() error { _, err := b.Open(ctx, j); return err },
+		"Join":     func() error { _, err := b.Join(ctx, j); return err },
+		"Jobs":     func() error { _, err := b.Jobs(ctx); return err },
+		"Remove":   func() error { return b.Remove(ctx, j) },
 	} {
 		wg.Go(func() {
 			if err := call(); !ok(err) {

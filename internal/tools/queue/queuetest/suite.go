@@ -33,6 +33,9 @@ type Lab struct {
 
 	// Forge puts an item into a run's queue as a stranger would: it may be too long.
 	Forge func(t testing.TB, j queue.Job, it queue.Item)
+
+	// ForgeJob puts a description into a run's queue, in place of the job's own, as a stranger would.
+	ForgeJob func(t testing.TB, j queue.Job)
 }
 
 // Run runs the suite. in calls a test with a lab of its own, in the goroutine or the bubble that
@@ -57,6 +60,7 @@ func Run(t *testing.T, in func(t *testing.T, test func(t *testing.T, l *Lab))) {
 		"ask-many":             askMany,
 		"ask-two-runs":         askTwoRuns,
 		"open-again":           openAgain,
+		"announce":             announce,
 		"later-run":            laterRun,
 		"jobs":                 jobs,
 		"jobs-bound":           jobsBound,
