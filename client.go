@@ -9,6 +9,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/client/cache"
 	"github.com/nfsbox/nfsbox/internal/client/localio"
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
+	"github.com/nfsbox/nfsbox/internal/client/nfsclient/nlm"
 	"github.com/nfsbox/nfsbox/internal/client/pace"
 	"github.com/nfsbox/nfsbox/internal/client/readahead"
 	"github.com/nfsbox/nfsbox/internal/client/writeback"
@@ -22,7 +23,8 @@ import (
 type Client struct {
 	conn  *nfsclient.Conn
 	local *localio.FS // nil: off
-	cache *cache.FS   // nil: none
+	locks *nlm.FS
+	cache *cache.FS // nil: none
 	ahead *readahead.FS
 	fs    *writeback.FS // over ahead
 

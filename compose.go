@@ -3,18 +3,23 @@ package nfsbox
 import (
 	"github.com/nfsbox/nfsbox/internal/client/cache"
 	"github.com/nfsbox/nfsbox/internal/client/cache/store"
+	"github.com/nfsbox/nfsbox/internal/client/nfsclient/nlm"
 	"github.com/nfsbox/nfsbox/internal/client/readahead"
 	"github.com/nfsbox/nfsbox/internal/client/writeback"
 )
 
-// compose puts the client's file systems above each other, from the wire up. st is where what is read
-// is kept; nil: nowhere. What is local anyway bypasses it, so it stands above local I/O. What is read ahead
-// comes from it, and all that is written passes through it.
+// compose puts the client's file systems above each other, from the wire up. Locks go over the wire
+// also for files that are read and written without it, so that other clients meet them. They
+// stand below what keeps bytes, which passes them on and does what they mean for its bytes. st is
+// where what is read is kept; nil: nowhere. What is local anyway bypasses it, so it stands above
+// local I/O. What is read ahead comes from it, and all that is written passes through it.
 func (c *Client) compose(o *config, st *store.Store) {
 	fs := c.conn.FS()
 	if c.local != nil {
 		fs = c.local
 	}
+	c.locks = nlm.New(fs, c.conn.Locks())
+	fs = c.locks
 	if st != nil {
 		c.cache = cache.New(fs, st, cache.Options{Server: o.server(), Mark: o.cacheMark, Caller: o.FS.Caller})
 		fs = c.cache

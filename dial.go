@@ -84,6 +84,7 @@ func options(rawURL string, opts []Option) (*config, error) {
 			Port:       u.Port,
 			NFSPort:    u.NFSPort,
 			MountPort:  u.MountPort,
+			LockPort:   u.LockPort,
 			SourcePort: nfsclient.SourcePort(u.SourcePort),
 			Interface:  u.Interface,
 			SynCount:   u.SynCount,

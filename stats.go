@@ -31,6 +31,17 @@ type Stats struct {
 	Buffers BufferStats  `json:"buffers"`
 	LocalIO LocalIOStats `json:"local_io"`
 	Cache   CacheStats   `json:"cache"`
+	Locks   LockStats    `json:"locks"`
+}
+
+// LockStats are the counters of the locks that the client's files have at the server.
+type LockStats struct {
+	Locks     int    `json:"locks"`     // now: ranges that are held
+	Granted   uint64 `json:"granted"`   // locks
+	Denied    uint64 `json:"denied"`    // times that another's lock stood in the way
+	Reclaimed uint64 `json:"reclaimed"` // locks that were had back after a restart of the server
+	Lost      uint64 `json:"lost"`      // locks that were not; an error has said so
+	Unsettled uint64 `json:"unsettled"` // locks that may have stayed at a server that did not answer
 }
 
 // BufferStats are the counters of the buffers between the program and the server. Bytes count
@@ -120,7 +131,7 @@ type LoadStats struct {
 
 // Stats returns the counters since Dial.
 func (c *Client) Stats() Stats {
-	s, buffers, ahead := c.conn.Stats(), c.fs.Stats(), c.ahead.Stats()
+	s, buffers, ahead, locks := c.conn.Stats(), c.fs.Stats(), c.ahead.Stats(), c.locks.Stats()
 	out := Stats{
 		RPCs:        s.RPC.Calls,
 		Retransmits: s.RPC.Retransmits,
@@ -149,6 +160,8 @@ func (c *Client) Stats() Stats {
 		},
 		LocalIO: c.localStats(),
 		Cache:   c.cacheStats(),
+		Locks: LockStats{Locks: locks.Locks, Granted: locks.Granted, Denied: locks.Denied, Reclaimed: locks.Reclaimed,
+			Lost: locks.Lost, Unsettled: locks.Unsettled},
 	}
 	for i := range s.Procs {
 		out.Procs = append(out.Procs, procStats(&s.Procs[i]))

@@ -47,6 +47,7 @@ type URL struct {
 	Export             string        // export, unescaped
 	UID, GID           *uint32       // uid, gid
 	NFSPort, MountPort uint16        // nfsport, mountport
+	LockPort           uint16        // nlmport
 	Version            int           // version
 	ReadSize           uint32        // rsize, bytes
 	WriteSize          uint32        // wsize, bytes

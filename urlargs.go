@@ -79,6 +79,7 @@ var args = [...]arg{
 	{URLArg{"hard", "", "calls that are not answered go on until their program gives them up"}, patience(PatienceHard)},
 	{URLArg{"nconnect", "N", "most connections at once, 1 to 16 (default: 4), made when needed"}, func(u *URL, v string) error { return setInt(&u.Connections, v, 1, oncrpc.MaxConns) }},
 	{URLArg{"max-load", "auto|N", "calls under way of each class, metadata, reads and writes; auto finds out what is best for the server, and goes on doing so (default: auto)"}, setMaxLoad},
+	{URLArg{"nlmport", "N", "where the lock manager is, which is asked for at the first lock (default: the URL's port, or what the portmapper says)"}, func(u *URL, v string) (err error) { u.LockPort, err = parsePort(v); return err }},
 	{URLArg{"export", "PATH", "where the export ends, %XX-escaped, a beginning of the path: this is asked of MOUNT, the rest is looked up (default: as much of the path as the server mounts)"}, setExport},
 	{URLArg{"nordirplus", "", "list by READDIR alone"}, func(u *URL, v string) error { u.NoReaddirplus = true; return noValue(v) }},
 	{URLArg{"readahead", "N", "most bytes that are read ahead in an open file; 0: none (default: as many as pay, up to 32 MiB)"}, func(u *URL, v string) error { return setUint32(ptr(&u.ReadAhead), v, 0) }},

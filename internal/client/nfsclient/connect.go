@@ -13,6 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/mount3"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
+	"github.com/nfsbox/nfsbox/proto/nlm4"
 	"github.com/nfsbox/nfsbox/proto/rpcbind"
 	"github.com/nfsbox/nfsbox/xdr"
 )
@@ -26,8 +27,10 @@ type service struct {
 	arg      string                   // the URL's argument for the port
 	maxReply int                      // 0: the default of package oncrpc
 	lasting  bool                     // used for more than one question
+	single   bool                     // on one connection
 	fallback bool                     // Options.Port may be NFS's alone
 	early    func(rpc *oncrpc.Client) // if not nil: sends more calls before the service is known to be there
+	dialed   func()                   // if not nil: called after each connection but the first
 }
 
 var mountService = service{
@@ -48,6 +51,18 @@ var nfsService = service{
 	arg:      "nfsport",
 	maxReply: maxNFSReply,
 	lasting:  true,
+}
+
+var lockService = service{
+	name:     "NLM version 4",
+	prog:     &nlm4.NLM_V4,
+	null:     nlm4.NLMPROC4_NULL,
+	port:     func(o *Options) uint16 { return o.LockPort },
+	arg:      "nlmport",
+	maxReply: maxLockReply,
+	lasting:  true,
+	single:   true,
+	fallback: true,
 }
 
 var portmapService = service{name: "portmapper", maxReply: maxMountReply}
@@ -180,7 +195,7 @@ func (o *Options) client(ctx context.Context, port uint16, s *service) (*oncrpc.
 	}
 	var xid [4]byte
 	o.Rand(xid[:])
-	r := &redial{o: o, port: port, remote: first.RemoteAddr()}
+	r := &redial{o: o, s: s, port: port, remote: first.RemoteAddr()}
 	r.first.Store(&first)
 	opt := oncrpc.ClientOptions{
 		Dial:      r.dial,
@@ -194,6 +209,9 @@ func (o *Options) client(ctx context.Context, port uint16, s *service) (*oncrpc.
 	if s.lasting {
 		opt.Conns, opt.Hard, opt.Resend, opt.Log = o.Conns, o.FS.Hard, true, o.Log
 	}
+	if s.single {
+		opt.Conns = 1
+	}
 	return oncrpc.NewClient(opt), r, nil
 }
 
@@ -201,6 +219,7 @@ func (o *Options) client(ctx context.Context, port uint16, s *service) (*oncrpc.
 // each time, because the server may move to another address.
 type redial struct {
 	o      *Options
+	s      *service
 	port   uint16
 	remote net.Addr // peer of the first connection
 	first  atomic.Pointer[net.Conn]
@@ -224,5 +243,22 @@ func (r *redial) dial(ctx context.Context) (net.Conn, error) {
 	if r.o.DialOnce {
 		return nil, errLost
 	}
-	return r.o.dial(ctx, r.port)
+	c, err := r.o.dial(ctx, r.port)
+	if err != nil && r.s.dialed != nil && r.s.port(r.o) == 0 {
+		c, err = r.moved(ctx, err)
+	}
+	if err == nil && r.s.dialed != nil {
+		r.s.dialed()
+	}
+	return c, err
+}
+
+// moved connects to the port that the portmapper says now: lock managers may get another one with each
+// start. why is what the old one failed with.
+func (r *redial) moved(ctx context.Context, why error) (net.Conn, error) {
+	port, err := r.o.ask(ctx, r.s)
+	if err != nil || port == r.port {
+		return nil, why
+	}
+	return r.o.dial(ctx, port)
 }

@@ -23,6 +23,9 @@ const (
 	// of exports is an error.
 	maxMountReply = 8 << 20
 
+	// maxLockReply bounds the replies of NLM, in bytes. The longest have two strings of 1 KiB.
+	maxLockReply = 8 << 10
+
 	// maxNFSReply bounds the replies of NFS, in bytes beside the count that a READ, READDIR or
 	// READDIRPLUS asks for. The longest others are access control lists, of 25 KB, and links. A
 	// longer one closes the connection. A second one of the same call is an error.
@@ -83,6 +86,7 @@ type Options struct {
 	Port      uint16 // of NFS and MOUNT; 0: ask the portmapper
 	NFSPort   uint16 // of NFS; 0: Port
 	MountPort uint16 // of MOUNT; 0: Port, then the portmapper
+	LockPort  uint16 // of NLM; 0: likewise
 
 	FS v3.Options // the caller, sizes, read-only
 

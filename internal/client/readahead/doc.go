@@ -28,6 +28,7 @@
 // close-to-open holds. They are dropped
 //
 //   - where a write or a change of size passes through, in any view,
+//   - where a lock on the file is taken, in any view,
 //   - when the attributes that come with a READ say that another client has changed the
 //     file, and
 //   - when they are old (maxFresh).

@@ -21,7 +21,7 @@ type Options struct {
 }
 
 // FS is one caller's view. What it has no method for passes through. It is a
-// [vfs.Closer], and has the powers of the FS below but for two: see [FS.Holds].
+// [vfs.Closer], and has the powers of the FS below but for one: see [FS.Holds].
 type FS struct {
 	vfs.FS // below
 	s      *shared
@@ -49,12 +49,13 @@ func New(inner vfs.FS, opt Options) *FS {
 // Unwrap returns the FS below.
 func (f *FS) Unwrap() any { return f.FS }
 
-// Holds implements vfs.Holder. Two powers of the FS below end here. The holder of a lock
-// wants to read what others wrote before it got the lock, and may get what was read ahead
-// earlier. What another process writes by a descriptor does not pass through here.
+// Holds implements vfs.Holder. The power to lock is passed on, by methods here. One power of the FS
+// below ends: what another process writes by a descriptor does not pass through here.
 func (f *FS) Holds(power any) bool {
 	switch power.(type) {
-	case *vfs.Locker, *vfs.HostOpener:
+	case *vfs.Locker:
+		return vfs.Has[vfs.Locker](f.FS)
+	case *vfs.HostOpener:
 		return false
 	}
 	return true

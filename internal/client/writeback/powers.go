@@ -13,15 +13,17 @@ var (
 )
 
 // Holds implements vfs.Holder. The powers whose methods are here are passed on from
-// the FS below. A lock, and a descriptor of this host, are not: both promise that
-// what others see of a file are its bytes, and some of those may be dirty.
+// the FS below. A descriptor of this host is not: it promises that what others see of
+// a file are its bytes, and some of those may be dirty.
 func (f *FS) Holds(power any) bool {
 	switch power.(type) {
 	case *vfs.Syncer:
 		return vfs.Has[vfs.Syncer](f.inner)
 	case *vfs.ACLer:
 		return vfs.Has[vfs.ACLer](f.inner)
-	case *vfs.Locker, *vfs.HostOpener, *vfs.Walker: // Walk would tell sizes without the dirty bytes
+	case *vfs.Locker:
+		return vfs.Has[vfs.Locker](f.inner)
+	case *vfs.HostOpener, *vfs.Walker: // Walk would tell sizes without the dirty bytes
 		return false
 	}
 	return true

@@ -68,8 +68,8 @@ func TestPowersOfTheWrapper(t *testing.T) {
 	}{
 		{"Syncer", vfs.Has[vfs.Syncer], true},
 		{"ACLer", vfs.Has[vfs.ACLer], true},
-		{"Locker", vfs.Has[vfs.Locker], false}, // though the file system below has it
-		{"HostOpener", vfs.Has[vfs.HostOpener], false},
+		{"Locker", vfs.Has[vfs.Locker], true},
+		{"HostOpener", vfs.Has[vfs.HostOpener], false}, // though the file system below has it
 	} {
 		all := over(&able{FS: mem})
 		if got := x.has(all); got != x.able {

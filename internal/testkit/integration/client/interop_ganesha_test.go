@@ -41,6 +41,9 @@ const badType = "ganesha answers BADTYPE, which RFC 1813 has for MKNOD alone"
 // noLists is what becomes of the protocol of access control lists.
 const noLists = "ganesha 4.3 answers GETACL with empty lists, or with less than a result, and decodes no SETACL"
 
+// noLocks is what becomes of locks.
+const noLocks = "ganesha's lock manager is switched off here: it needs a status monitor of the host"
+
 // ganeshaDifferences are what nfs-ganesha does in its own way.
 var ganeshaDifferences = map[string]string{
 	"setattr/size-of-directory":        badType,
@@ -67,6 +70,28 @@ var ganeshaDifferences = map[string]string{
 	"acl/owner-only":       noLists,
 	"acl/cancelled":        noLists,
 	"powers/acler":         noLists,
+
+	"lock/one-alone":            noLocks,
+	"lock/many-share":           noLocks,
+	"lock/ranges":               noLocks,
+	"lock/own-are-no-hindrance": noLocks,
+	"lock/kinds-change":         noLocks,
+	"lock/split-and-merge":      noLocks,
+	"lock/unlock-nothing":       noLocks,
+	"lock/to-the-end":           noLocks,
+	"lock/too-far":              noLocks,
+	"lock/tells-the-holder":     noLocks,
+	"lock/owners":               noLocks,
+	"lock/release":              noLocks,
+	"lock/files":                noLocks,
+	"lock/survives-rename":      noLocks,
+	"lock/survives-removal":     noLocks,
+	"lock/no-file":              noLocks,
+	"lock/rights":               noLocks,
+	"lock/one-at-a-time":        noLocks,
+	"lock/cancelled":            noLocks,
+	"lock/model":                noLocks,
+	"powers/locker":             noLocks,
 }
 
 // TestInteropGanesha runs the suite against nfs-ganesha.

@@ -58,7 +58,7 @@ func (s *server) export(exports ...export.Export) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.opt = nfsserver.Options{Exports: table}
+	s.opt = nfsserver.Options{Exports: table, Locks: true}
 }
 
 // begin starts the server, the next time at the same port.
