@@ -27,17 +27,16 @@
 //
 // # Between the program and the server
 //
-// Writes that need not be stable at once are collected, sent in the background, and kept until
-// the server has confirmed that they are on its disk. Commit and Close of a File wait for that.
-// They return the error of any earlier write, if no call has before. If the server restarts in
-// between, lost writes are sent again.
+// Writes that need not be stable at once are collected, and sent in the background. They are kept
+// until the server has confirmed that they are on its disk. Commit and Close of a File wait for
+// that. They return the error of any earlier write, if no call has before. If the server restarts
+// in between, lost writes are sent again.
 //
-// Reads go to the server, straight into the caller's buffer. When an open file is read in
-// sequence, the next bytes are asked for ahead, as far as measurements show that it helps
-// (readahead in the URL, [WithReadAhead]). They are kept for that open file alone. They are
-// dropped when the server's attributes show that the file has changed, or after half a minute.
-// So a program that opens a file sees what was written before another closed it, as with any
-// NFS client.
+// Reads go to the server, straight into the caller's buffer. When an open file is read in sequence,
+// the next bytes are asked for ahead, as far as that helps, which is measured (readahead in the
+// URL, [WithReadAhead]). They are kept for that open file alone. They are dropped when the server's
+// attributes show that the file has changed, or after half a minute. So a program that opens a file
+// sees what was written before another closed it, as with any NFS client.
 //
 // Attributes and listings are not cached. A tree of package iofs remembers for three seconds
 // where directories are, and looks the last name of a path up each time. FS itself makes the
@@ -45,14 +44,13 @@
 //
 // # A server on this host
 //
-// If the server is an nfsbox on this host, it hands out descriptors of files, and files are
-// read, written and made stable without the network (localio in the URL, [WithLocalIO]). Client
-// and server find out in the background, by a socket in a directory that both see and by a
-// number sent over the network. Addresses are not compared. So it works between containers that
-// share the directory, and not through a port forwarded to another host. The server checks
-// rights as ever, and revokes descriptors when files are removed or their rights change. All
-// else goes over the network, in the middle of a file if need be. Only [Client.Stats] shows it,
-// with the reason.
+// If the server is an nfsbox on this host, it hands out descriptors of files. Files are then read,
+// written and made stable without the network (localio in the URL, [WithLocalIO]). Client and
+// server find out in the background, by a socket in a directory that both see and by a number sent
+// over the network. Addresses are not compared. So it works between containers that share the
+// directory, and not through a port forwarded to another host. The server checks rights as ever,
+// and revokes descriptors when files are removed or their rights change. All else goes over the
+// network, in the middle of a file if need be. Only [Client.Stats] shows it, with the reason.
 //
 // # The caller
 //
@@ -104,11 +102,10 @@
 // # How much at once
 //
 // One Client serves any number of goroutines. It begins with one connection and makes more when
-// needed, four at most (nconnect, [WithConnections]), so that small calls do not queue behind
-// large ones. The calls in flight of each class (metadata, reads, writes) are limited to the
-// number that has proved best for the server, which is measured continuously. max-load, or
-// [WithMaxLoad], sets a fixed number. If a server says that it is busy, calls are repeated at
-// growing intervals.
+// needed, four at most (nconnect, [WithConnections]), so that small calls do not queue behind large
+// ones. The calls in flight of each class (metadata, reads, writes) are limited. The limit is what
+// has proved best for the server, which is measured continuously. max-load, or [WithMaxLoad], sets
+// a fixed number. If a server says that it is busy, calls are repeated at growing intervals.
 //
 // # What can be observed
 //

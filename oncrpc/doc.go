@@ -44,15 +44,14 @@
 //
 // # Whose bytes
 //
-// A [Client.Call] that has returned, cancelled or not, uses nothing any more that it was
-// given. The connection's reader and writer borrow parts of a call, and note that in it
-// (borrowers). When a caller wants to leave, a deadline in the past interrupts the read or
-// the write under way. The interrupted side gives the parts back, and the connection goes
-// on where it was: the rest of the reply is dropped, the rest of the call is written from
-// a copy. A leader leaves in the same way, and the next reader goes on with the reply at
-// hand. Cancelling costs neither the connection nor another call. A clock that ticks
-// while there are calls looks for contexts that have ended, so that a call neither
-// allocates nor waits for two things at once; callers leave at its next tick.
+// A [Client.Call] that has returned, cancelled or not, uses nothing any more that it was given. The
+// connection's reader and writer borrow parts of a call, and note that in it (borrowers). When a
+// caller wants to leave, a deadline in the past interrupts the read or the write under way. The
+// interrupted side gives the parts back, and the connection goes on where it was: the rest of the
+// reply is dropped, the rest of the call is written from a copy. A leader leaves in the same way,
+// and the next reader goes on with the reply at hand. Cancelling costs neither the connection nor
+// another call. A clock ticks while there are calls, and looks for contexts that have ended;
+// callers leave at its next tick. So a call neither allocates nor waits for two things at once.
 //
 // Results borrow from a reply until [Reply.Release]. A handler borrows its [Call] until it
 // returns. Bulk that is lent to [Call.ReplyBulk] comes back through its [Releaser]. All
@@ -75,19 +74,19 @@
 // [ErrUnknownOutcome]. One that never left whole is an [ErrNotSent]. A connection on which a
 // call timed out takes no new calls. It is kept until its other calls have ended.
 //
-// A soft call has a patience, Timeout x (Retries+1), which bounds all that it waits for; a
-// hard one has its context. Within the patience each try waits longer than the one before.
-// Only time ends a call, however many connections it loses to a server that restarts or a
-// network that cuts them. Dials in a row have growing pauses between them until there is a
-// reply, and so have the tries of a call that loses one connection after the other while
-// other calls are answered. Only a server that has never answered any call is given up
-// sooner, when it has closed maxFirstTries connections.
+// A soft call has a patience, Timeout x (Retries+1), which bounds all that it waits for; a hard one
+// has its context. Within the patience each try waits longer than the one before. Only time ends a
+// call, however many connections it loses to a server that restarts or a network that cuts them.
+// Dials in a row have growing pauses between them until there is a reply. So have the tries of a
+// call that loses one connection after the other while other calls are answered. Only a server that
+// has never answered any call is given up sooner, when it has closed maxFirstTries connections.
 //
 // A server may break the protocol: a record without end, a message that is no reply. That
-// connection is closed, and the call whose reply it was has one more try. If that ends in
-// the same way it is an [ErrBadReply], hard or soft. If other calls were under way, so
-// that the reply may have been theirs, a call has maxNearBreaches such tries. A reply that
-// came whole and does not decode is an error at once.
+// connection is closed, and the call whose reply it was has one more try. If that ends in the same
+// way it is an [ErrBadReply], hard or soft. A server that has never answered a call, and speaks
+// HTTP, TLS or SSH, is one at once. If other calls were under way, so that the reply may have been
+// theirs, a call has maxNearBreaches such tries. A reply that came whole and does not decode is an
+// error at once.
 //
 // # The server
 //

@@ -72,11 +72,10 @@
 //
 // # Names
 //
-// io/fs promises that names are valid UTF-8; NFS does not. A byte that is not valid is
-// shown as U+201B and two hexadecimal digits, "caf‛E9", as rclone does, and such a
-// name leads to the file. U+201B itself is shown twice. So no file is missing from a
-// listing, a walk or an archive, and names stay different. Targets of links are not
-// translated.
+// io/fs promises that names are valid UTF-8; NFS does not. A byte that is not valid is shown as
+// U+201B and two hexadecimal digits, "caf‛E9", as rclone does. Such a name leads to the file.
+// U+201B itself is shown twice. So no file is missing from a listing, a walk or an archive, and
+// names stay different. Targets of links are not translated.
 //
 // # Errors
 //

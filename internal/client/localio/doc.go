@@ -10,10 +10,10 @@
 //
 // # The session
 //
-// New starts the first handshake in the background ([FS.Ready] waits for it). When a session has ended,
-// the next handshake follows at once, then after growing pauses, and sooner when calls over the network
-// show that the server is back. One goroutine makes the handshakes and receives the server's messages.
-// [FS.Stats] says whether files are local, and why not.
+// New starts the first handshake in the background ([FS.Ready] waits for it). When a session has
+// ended, the next handshake follows at once, and further ones after growing pauses. It comes sooner
+// when calls over the network show that the server is back. One goroutine makes the handshakes and
+// receives the server's messages. [FS.Stats] says whether files are local, and why not.
 //
 // # Descriptors
 //
@@ -25,12 +25,11 @@
 // access. All open files of these share it, and it is kept for a while after the last. A
 // refusal (refusal) is remembered for the object, for the caller, or for a time.
 //
-// Before each use a call checks two words in memory that the server writes, one of the session
-// and one of the descriptor, and registers as a user. So after the server has revoked a
-// descriptor, no read or write begins by it; only those in flight end, as they would over the
-// network. No descriptor is closed while it has users. After a revocation, or the end of the
-// session, the last user has it synced, closed and given back. The next use of the object asks
-// again.
+// Before each use a call registers as a user, and checks two words in memory that the server
+// writes: one of the session, one of the descriptor. So after the server has revoked a descriptor,
+// no read or write begins by it; only those in flight end, as they would over the network. No
+// descriptor is closed while it has users. After a revocation, or the end of the session, the last
+// user has it synced, closed and given back. The next use of the object asks again.
 //
 // # Reading
 //

@@ -28,13 +28,13 @@
 //
 // # States
 //
-// Windows are slow over a long way: each doubling takes four round trips. If the first
-// replies take longer than the shortest window, a limiter first lets in one more call with
-// each reply, as TCP does in its slow start. The limit doubles with each round trip, until a
-// reply takes twice as long as the quickest. That shows a round trip late, and so the first
-// search begins at half of it. A class without calls begins at 16 when those of another have
-// shown that the server is far. Only this start relies on the shortest round trip. A nearer
-// server never gets there, and the search corrects what was wrong about it.
+// Windows are slow over a long way: each doubling takes four round trips. If the first replies take
+// longer than the shortest window, each reply lets in one more call at first, as in the slow start
+// of TCP. The limit doubles with each round trip, until a reply takes twice as long as the
+// quickest. That shows a round trip late, and so the first search begins at half of it. A class
+// without calls begins at 16 when those of another have shown that the server is far. Only this
+// start relies on the shortest round trip. A nearer server never gets there, and the search
+// corrects what was wrong about it.
 //
 // Rising is how a limiter begins, at 8: the limit doubles as long as goodput grows by a fair
 // share of that. Where it stops, Little's law gives the knee: the highest goodput times the
@@ -61,15 +61,14 @@
 //
 // # The cap of latency, and other clients
 //
-// Two clients that share a server see goodput grow with their own limit for ever: each takes
-// it away from the other. The price ends that. It grows with the square of the queue, the
-// mean round trip beyond what was once seen without one, and is half at eight or nine times
-// that. Of two clients that pay the same price for a higher limit the one with less gains
-// more by it, and so they become equal. It follows that a server whose goodput grows slowly
-// over a wide range of limits, as a dozen disks with a queue each, is not driven to its last
-// few percent: twelve disks give four fifths of what they can, with a sixth of the latency of
-// 256 calls at once. Round trips below half a millisecond need not be shorter, and there the
-// price is negative.
+// Two clients that share a server see goodput grow with their own limit for ever: each takes it
+// away from the other. The price ends that. It grows with the square of the queue: of the mean
+// round trip beyond what was once seen without one. At eight or nine times that it is half. Of two
+// clients that pay the same price for a higher limit the one with less gains more by it, and so
+// they become equal. So a server whose goodput grows slowly over a wide range of limits is not
+// driven to its last few percent. A dozen disks with a queue each are one: they give four fifths of
+// what they can, with a sixth of the latency of 256 calls at once. Round trips below half a
+// millisecond need not be shorter, and there the price is negative.
 //
 // # Bounds
 //

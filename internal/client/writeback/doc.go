@@ -1,6 +1,6 @@
-// Package writeback is the one owner of dirty bytes: a [vfs.FS] over another that
-// accepts writes at once, sends them in large pieces behind the caller's back, and
-// answers for them until they are stable.
+// Package writeback is the one owner of dirty bytes: a [vfs.FS] over another that accepts writes at
+// once. It sends them in large pieces behind the caller's back, and answers for them until they are
+// stable.
 //
 // The FS below is raw: its unstable writes are lost when the server restarts
 // before a COMMIT, and only the verifier tells (RFC 1813, sections 3.3.7 and
@@ -32,13 +32,12 @@
 //
 // # Errors
 //
-// A WRITE or COMMIT that failed for a reason that may pass (the server is busy or cannot be
-// reached, what became of the call is not known) is made again. That goes on, with pauses,
-// for as long as Options.Patience; the bytes are kept meanwhile. A context bounds the wait
-// of its caller, and nothing else: what Commit has not waited for is still sent, and a
-// COMMIT goes on. Close ends the file, and waits for its calls in progress. If the context
-// of Close ends first, these calls end too, but for reads that are below. What is not
-// stable by then is given up.
+// A WRITE or COMMIT that failed for a reason that may pass is made again: the server is busy or
+// cannot be reached, or what became of the call is not known. That goes on, with pauses, for as
+// long as Options.Patience; the bytes are kept meanwhile. A context bounds the wait of its caller,
+// and nothing else: what Commit has not waited for is still sent, and a COMMIT goes on. Close ends
+// the file, and waits for its calls in progress. If the context of Close ends first, these calls
+// end too, but for reads that are below. What is not stable by then is given up.
 //
 // Any other error is an answer. The first one stays with every File that was open on the
 // object then: each further WriteAt, Commit, Sync and Close of it returns that error. The

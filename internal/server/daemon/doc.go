@@ -1,8 +1,8 @@
 // Package daemon is `nfsbox serve`: it puts directories, the table of exports, the gate
 // to the disk and the server together, listens, and ends them in good order.
 //
-// Package config is what it is told to do, package ops what operators see of it, and
-// package paths what it must know of the paths of its host.
+// Package config is what it is told to do, and package ops what operators see of it. Package paths
+// is what it must know of the paths of its host.
 //
 // # Life
 //
@@ -11,13 +11,13 @@
 // It opens all that must succeed before a client is let in: state, directories, server,
 // listeners. Then it tells the service manager that it is ready, and serves.
 //
-// A hangup makes it reload: it opens new directories, replaces the table at once, and
-// closes a directory that is no longer exported when the last call in it has ended. If
-// any of this fails, nothing has changed. A reload is prepared beside the server, and the
-// end does not wait for it: a dead directory may never answer.
+// A hangup makes it reload: it opens new directories, and replaces the table at once. A directory
+// that is no longer exported is closed when the last call in it has ended. If any of this fails,
+// nothing has changed. A reload is prepared beside the server, and the end does not wait for it: a
+// dead directory may never answer.
 //
-// In the end it drains: it reads no more calls, answers those that it has read, waits for
-// clients to close, syncs, and leaves its remembered replies to the next server.
+// In the end it drains: it reads no more calls, answers those that it has read, and waits for
+// clients to close. Then it syncs, and leaves its remembered replies to the next server.
 //
 // Between an end and the next start the service manager may hold the sockets (socket
 // activation). Clients whose connections were closed connect again, wait in the
@@ -35,10 +35,10 @@
 // sessions before its listeners. A reload leaves sessions alone: what it changes is told
 // file by file, where a client watches.
 //
-// A program of this host that connects over TCP acts as the user who owns its socket, as
-// the kernel reports (package sockdiag), and not as the one that its credentials name.
-// Therefore nobody is squashed on loopback by default; where the kernel cannot report
-// users, root is.
+// A program of this host that connects over TCP acts as the user who owns its socket, as the kernel
+// reports (package sockdiag). What its credentials name counts only if that user may speak for
+// others: root, and the user who runs the server. Therefore nobody is squashed on loopback by
+// default; where the kernel cannot report users, root is.
 //
 // # The file API
 //
@@ -69,8 +69,8 @@
 // configuration, the logs, the files of the file API, or a symbolic link by which one of
 // them is found: a user who can replace the link decides what the next reload reads.
 //
-// Nobody but root and the server's user may be able to put another state directory in its
-// place, by rights on what lies above it, unless Config.TrustStatePath allows that.
+// By the rights on what lies above it, nobody but root and the server's user may be able to put
+// another directory in its place, unless Config.TrustStatePath allows that.
 //
 // What a bind mount shows elsewhere is known by its place in the file system, from
 // /proc/self/mountinfo. Without that, and on NFS, only the directory of an export is known

@@ -29,8 +29,8 @@
 // destination, if it or a directory above it has the file id and ctime of the source. The
 // directory gets its mtime again.
 //
-// A copy into its own source is refused ([ErrIntoItself]) before anything is made, as far as both
-// ends report file ids and show what is above the destination. Where they do not (a server exports
+// A copy into its own source is refused ([ErrIntoItself]) before anything is made. For that both
+// ends report file ids, and show what is above the destination. Where they do not (a server exports
 // a part of a source on this host), it is found when the walk meets the copy. A link that would
 // replace what it leads to is refused ([transfer.ErrSame]). A single file replaces no device, pipe
 // or socket ([ErrSpecial]), into which cp(1) would write; in a tree it does, as it replaces a link:
@@ -76,9 +76,9 @@
 // # Doing it again
 //
 // With a record (CopyOptions.Record) every finished regular file is entered once its name is
-// stable. The same job, started again, lists the source again and skips files that are
-// recorded, unchanged since, and still in the destination with the copy's size, time and file
-// id. Links, devices and directories are made again or found as they should be.
+// stable. The same job, started again, lists the source again. It skips files that are recorded and
+// unchanged since, if the destination has them with the copy's size, time and file id. Links,
+// devices and directories are made again or found as they should be.
 //
 //   - A file of another id is compared, as long as the destination's ids are seen to last.
 //   - A copy whose owner, mode, list or extended attributes somebody has changed gets them again.
@@ -89,11 +89,11 @@
 //   - With Verify all of them are compared. Nothing else finds a copy whose bytes were changed
 //     and whose time was put back.
 //
-// A file larger than CopyOptions.Large is noted in a file beside the record while it is copied: each time that
-// a quarter of such a size more is stable in the destination. A run that ends early, or is killed, leaves its temporary,
-// which no run removes that may go on there (package transfer). The bytes that are there count as skipped. What
-// is noted and not gone on with, as the source has no such file any more or the job was begun anew, is
-// removed when all is copied. At most [maxParts] files are noted.
+// A file larger than CopyOptions.Large is noted in a file beside the record while it is copied: each time that a
+// quarter of such a size more is stable in the destination. A run that ends early, or is killed, leaves its
+// temporary, which no run removes that may go on there (package transfer). The bytes that are there count as skipped.
+// If the source has no such file any more, or the job was begun anew, the temporary is removed when all is copied. At
+// most [maxParts] files are noted.
 //
 // Entries are only appended, and carry checksums. A file whose entry is bad is copied again, and
 // what follows the last good entry is cut off. When a run goes on it makes an index from the

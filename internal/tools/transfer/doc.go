@@ -28,18 +28,18 @@
 // says so: what it says is there after a crash of either end. The temporary of a mark stays where the copy
 // ends because its context does, or for want of an answer; after any other error it is removed.
 //
-// The later copy goes on only if source and temporary are what they were: the source by file system, file
-// id, size, mtime and ctime; the temporary by file system, file id, owner, mode, one name, length, and its
-// first and last bytes up to the mark, which are compared with the source's. What is behind the mark is cut
-// off. In any doubt the temporary is removed, and the copy begins anew. The bytes between are not compared,
-// but with Options.Verify: then all of the source is read, and hashed, and the whole copy is read back.
+// The later copy goes on only if source and temporary are what they were. The source is known by file system, file
+// id, size, mtime and ctime. The temporary is known by file system, file id, owner, mode, one name and length. Its
+// first and last bytes up to the mark are compared with the source's. What is behind the mark is cut off. In any
+// doubt the temporary is removed, and the copy begins anew. The bytes between are not compared, but with
+// Options.Verify: then all of the source is read, and hashed, and the whole copy is read back.
 //
 // # Read back
 //
-// With Options.Verify the copy is committed, and then read back from the server. Where the
-// destination is a directory of this host, the bytes come from the disk, if the host can be
-// told to forget its pages ([vfs.Dropper]). Through LOCALIO they come from the page cache,
-// which the server reads from as well.
+// With Options.Verify the copy is committed, and then read back from the server. Of a directory of
+// this host the bytes come from the disk, if the host can be told to forget its pages
+// ([vfs.Dropper]). Through LOCALIO they come from the page cache, which the server reads from as
+// well.
 //
 // # The bytes that were there
 //
@@ -48,9 +48,9 @@
 // [ErrChanged]. A source that ends before its size, and a peer that returns
 // counts that cannot be true, are errors.
 //
-// A source that has only grown is copied as it was at first, with its first mtime
-// (Result.Grew). Otherwise a log could never be copied. It counts as grown if all bytes up to
-// its first size could be read, and the first and the last of them still equal the copy's.
+// A source that has only grown is copied as it was at first, with its first mtime (Result.Grew).
+// Otherwise a log could never be copied. It counts as grown if all bytes up to its first size could
+// be read. The first and the last of them must still equal the copy's.
 //
 // A file near by whose size is 0 is read to its end: those of /proc have bytes all the same. So
 // is one of /sys, whose size is a page whatever it holds. It is known by what no file on a disk has

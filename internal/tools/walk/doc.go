@@ -4,9 +4,9 @@
 // # What it costs
 //
 // A directory costs the pages of its listing: attributes and handles come with the entries
-// (READDIRPLUS). Further calls are made for entries that came without them, and for the
-// attributes of the root. Entries are handed on as they arrive, so a slow visitor holds up
-// the listing, and a directory of ten million files is never held in memory.
+// (READDIRPLUS). Further calls are made for entries that came without them, and for the attributes
+// of the root. Entries are handed on as they arrive. So a slow visitor holds up the listing, and a
+// directory of ten million files is never held in memory.
 //
 // # Order, and what is kept
 //
@@ -19,12 +19,11 @@
 //
 // # Listings ahead
 //
-// Over a network, the walk lists the next directories before it reaches them
-// ([aheadListings] at a time), in the order in which it will visit them. Their own
-// subdirectories join as soon as they are known. So the round trips of many directories
-// overlap, also with one worker, and the order of visits stays the same. Directories and
-// entries read ahead are bounded. At a bound only the reading ahead stops: the walk lists
-// such directories itself. File systems that keep memory for each directory
+// Over a network, the walk lists the next directories before it reaches them ([aheadListings] at a
+// time), in the order of its visits. Their own subdirectories join as soon as they are known. So
+// the round trips of many directories overlap, also with one worker, and the order of visits stays
+// the same. Directories and entries read ahead are bounded. At a bound only the reading ahead
+// stops: the walk lists such directories itself. File systems that keep memory for each directory
 // ([vfs.Forgetter]) are local, and are not read ahead.
 //
 // # A part of a tree
@@ -39,8 +38,8 @@
 // # Several passes
 //
 // A visitor that cannot take all names of a large directory at once is shown some at a time
-// ([Options].Wants), and has the directory listed again for the others (Options.Again). Each pass
-// is a whole listing.
+// ([Options].Wants). For the others it has the directory listed again (Options.Again). Each pass is
+// a whole listing.
 //
 // # Trees that change meanwhile
 //

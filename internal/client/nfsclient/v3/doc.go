@@ -40,21 +40,21 @@
 //	all that change    INVAL NAMETOOLONG BADHANDLE NOTSUPP BADTYPE: the call's fault  the status, as a fact
 //	all that change    any other    nothing: rights, space and names change           unknown
 //
-// "Unknown" is a [*StatusError] that Is vfs.ErrUnknownOutcome and the status. The two judgements are
-// right for clients that contend for an object by RENAME, each with a target of its own, or for a
-// name by LINK, each with a file of its own. They cost calls only when there is something to judge.
-// An unchecked CREATE and an unguarded SETATTR, WRITE or COMMIT do the same however often they are
-// executed, and need no judgement when they succeed; that is why vfs.CreateUnchecked stays unchecked
-// on the wire. (Open with it asks guarded, to learn whether it has made the file. If that was
-// repeated and the file is there, it counts as found.)
+// "Unknown" is a [*StatusError] that Is vfs.ErrUnknownOutcome and the status. The two judgements
+// are right for clients that contend for an object by RENAME, each with a target of its own. They
+// are right for clients that contend for a name by LINK, each with a file of its own. They cost
+// calls only when there is something to judge. An unchecked CREATE and an unguarded SETATTR, WRITE
+// or COMMIT do the same however often they are executed, and need no judgement when they succeed;
+// that is why vfs.CreateUnchecked stays unchecked on the wire. (Open with it asks guarded, to learn
+// whether it has made the file. If that was repeated and the file is there, it counts as found.)
 //
 // # How long a call goes on
 //
 // While a server answers NFS3ERR_JUKEBOX the call is repeated, at intervals that grow to five
-// seconds, until the RPC client's patience has passed since the first of these answers, and then
-// once more. After that the error is vfs.ErrBusy. With Options.Hard it goes on until the context
-// ends. If the context ends meanwhile, the error is a [*BusyError]. The RPC layer waits for a server
-// that does not answer at all. When its patience ends, the error is a [*PatienceError].
+// seconds. When the RPC client's patience has passed since the first of these answers, it is
+// repeated once more. After that the error is vfs.ErrBusy. With Options.Hard it goes on until the
+// context ends. If the context ends meanwhile, the error is a [*BusyError]. The RPC layer waits for
+// a server that does not answer at all. When its patience ends, the error is a [*PatienceError].
 //
 // Options.Pace admits each try of a call, and learns from it. READ, WRITE with COMMIT, and all other
 // procedures are limited separately. No admission is held between tries, nor for a server that does
@@ -64,8 +64,8 @@
 //
 // An RPC-level refusal becomes an error with the matching Status and the oncrpc error within:
 // vfs.ErrNotSupp if the server lacks the procedure, the program or this version of it,
-// vfs.ErrAccess if it refuses the credential, vfs.ErrInval for GARBAGE_ARGS, and vfs.ErrServerFault
-// for SYSTEM_ERR, after which a change is of unknown outcome as well.
+// vfs.ErrAccess if it refuses the credential. GARBAGE_ARGS is vfs.ErrInval, and SYSTEM_ERR
+// vfs.ErrServerFault, after which a change is of unknown outcome as well.
 //
 // # Stale handles
 //
@@ -77,10 +77,10 @@
 //
 // There is no OPEN: the server checks rights with every READ and WRITE, for the caller of the view.
 // A file that is removed while a File of the same FS has it open is renamed to ".nfs" and a random
-// number instead, and removed with its last Close ("silly rename"). A file that another client
-// removes is vfs.ErrStale. A LOOKUP finds out whether a name is that of an open file; it is spared
-// where no open file can have the name (openNames). There are no share reservations and no
-// delegations, and times lie between 1970 and 2106.
+// number instead. Its last Close removes it ("silly rename"). A file that another client removes is
+// vfs.ErrStale. A LOOKUP finds out whether a name is that of an open file; it is spared where no
+// open file can have the name (openNames). There are no share reservations and no delegations, and
+// times lie between 1970 and 2106.
 //
 // # Locks
 //

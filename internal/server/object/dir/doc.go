@@ -22,12 +22,11 @@
 //
 // # How an object comes into being
 //
-// Its content is written to a file without a name (O_TMPFILE), synced with
-// fdatasync(2), and then linked to its name, which fails if the name exists. Only to
-// replace an object does the file get a temporary name, which is then renamed.
-// Last the directory is synced, together with other changes in it: while one fsync(2)
-// runs, all calls that come share the next. Directories are made before what is in them,
-// and synced in the same way.
+// Its content is written to a file without a name (O_TMPFILE), and synced with fdatasync(2). Then
+// the file is linked to its name, which fails if the name exists. Only to replace an object does
+// the file get a temporary name, which is then renamed. Last the directory is synced, together with
+// other changes in it: while one fsync(2) runs, all calls that come share the next. Directories are
+// made before what is in them, and synced in the same way.
 //
 // So a process that is killed leaves nothing, or a temporary name, which [Store.Sweep]
 // removes. Where the file system has no O_TMPFILE, every new object first has a
@@ -47,11 +46,10 @@
 //
 // # What is checked
 //
-// A Get of a whole object compares the CRC of its content at its end. A Get of a part
-// checks only the object's length: the trailer has one sum for all of the content. A
-// caller that has to verify parts keeps sums of them itself, as a store of backups does
-// for its packs, or has [Store.Check] read the object. Sums of blocks would belong into
-// a next version of the trailer.
+// A Get of a whole object compares the CRC of its content at its end. A Get of a part checks only
+// the object's length: the trailer has one sum for all of the content. A caller that has to verify
+// parts keeps sums of them itself, or has [Store.Check] read the object. Sums of blocks would
+// belong into a next version of the trailer.
 //
 // # Empty directories stay
 //
@@ -64,10 +62,9 @@
 //
 // # Nothing leaves the directory
 //
-// Every step below the root is made relative to an open directory, by one name that has
-// passed the check of keys or comes from the store's own layout. No symbolic link is
-// followed. Files that are not part of the store are not listed and not touched;
-// [Store.Check] reports them.
+// Every step below the root is made relative to an open directory, by one name. That has passed the
+// check of keys, or comes from the store's own layout. No symbolic link is followed. Files that are
+// not part of the store are not listed and not touched; [Store.Check] reports them.
 //
 // # Bounds
 //
