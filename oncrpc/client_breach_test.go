@@ -237,6 +237,10 @@ func TestBreachOfAnother(t *testing.T) {
 						}
 					}
 				})
+				// A server that had never answered would be given up with the first words of another protocol (TestForeign).
+				if err := callEcho(b.t.Context(), b.c, procEcho, "first"); err != nil {
+					t.Fatal(err)
+				}
 				ctx, cancel := context.WithCancel(b.t.Context())
 				var others sync.WaitGroup
 				for range 8 {
