@@ -116,8 +116,9 @@ func TestBadArguments(t *testing.T) {
 // at its beginning. The job says which file, and touches nothing; put back, the record serves.
 func TestBadRecords(t *testing.T) {
 	chance := rand.New(rand.NewPCG(5, 6))
+	t.Parallel()
 	for _, verb := range [][]string{{"cp", "-r"}, {"sync", "--delete"}} {
-		b := newBox(t)
+		b := newBoxAlone(t)
 		b.alike(b.path("src"), 20, 100)
 		args := func(job, dst string) []string {
 			return append(slices.Clone(verb), "--job", job, b.path("src"), b.path(dst))

@@ -31,7 +31,6 @@ func (s *server) freeze() {
 // TestInterruptedBench: a measurement is interrupted while its server does not answer.
 // It names all that it has not removed.
 func TestInterruptedBench(t *testing.T) {
-	t.Parallel()
 	heeds(t, os.Interrupt)
 	for name, args := range map[string][]string{
 		"read":          {"read", "--file-size=1M"},
@@ -41,7 +40,6 @@ func TestInterruptedBench(t *testing.T) {
 		"upload begins": {"upload", "-c", "4", "--size=1000", "--files=1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			b := newBox(t)
 			b.no(os.Mkdir(b.path("srv"), 0o755))
 			s := b.serve(b.path("srv"))

@@ -92,7 +92,16 @@ type box struct {
 	long bool // runs of the command take as long as they like, within soakPatience
 }
 
+// newBox makes a test's box. The test runs beside others from here on: most of them wait, for signals and for time limits.
 func newBox(t *testing.T) *box {
+	t.Helper()
+	t.Parallel()
+	return newBoxAlone(t)
+}
+
+// newBoxAlone makes the box of a test that measures, and beside which nothing else may run; or one of several boxes of a
+// test, which has called t.Parallel itself.
+func newBoxAlone(t *testing.T) *box {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("NOT TESTED, -short leaves it out: the built command, from outside")

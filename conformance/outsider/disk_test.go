@@ -218,8 +218,9 @@ func (b *box) closed(dir string) (all []string) {
 // there are any; when there is room, all have their own mode.
 func TestFullDiskAgain(t *testing.T) {
 	root(t, "to mount")
+	t.Parallel()
 	for files, size := range map[int]int{2: 300_000, 30: 20_000} {
-		b := newBox(t)
+		b := newBoxAlone(t)
 		for _, dir := range []string{"1", "2", "3"} {
 			b.alike(b.path("src", dir), files, size)
 		}

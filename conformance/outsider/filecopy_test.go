@@ -14,7 +14,6 @@ import (
 // copied. The copy is not where it was asked for, so that it is no success. That the file itself
 // is gone again from its directory is none of ours.
 func TestFileDestMoved(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		dest   string // below to
 		again  bool   // the directory is made anew
@@ -31,7 +30,6 @@ func TestFileDestMoved(t *testing.T) {
 	} {
 		for _, where := range []string{"local", "server"} {
 			t.Run(name+" "+where, func(t *testing.T) {
-				t.Parallel()
 				b := newBox(t)
 				b.write(b.path("srv", "from", "f"), string(pattern(3<<20, 1)))
 				b.no(os.MkdirAll(b.path("srv", "to", "dir", "sub"), 0o755))

@@ -13,8 +13,9 @@ import (
 // was is not begun.
 func TestFullStateDirectory(t *testing.T) {
 	root(t, "to mount")
+	t.Parallel()
 	for free := range 4 { // pages
-		b := newBox(t)
+		b := newBoxAlone(t)
 		b.write(b.path("src", "f"), "text")
 		b.mount("none", b.path(".state"), "tmpfs", "size=64k")
 		b.no(os.MkdirAll(b.path(".state", "nfsbox", "unfinished"), 0o700))

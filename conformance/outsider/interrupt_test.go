@@ -49,10 +49,8 @@ func (b *box) slowDisk(s *server) *proxy {
 // answer. It ends soon, names what it could not remove, and says how to go on; and the
 // command that it gives does go on, and removes that.
 func TestInterruptedBesideDeadServer(t *testing.T) {
-	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			heeds(t, sig)
 			b := newBox(t)
 			for i := range 200 {
@@ -173,7 +171,6 @@ func TestKilledJobOfOneFile(t *testing.T) {
 // interrupted after it has made its DEST. The command that it then gives copies all to the same
 // place, and not into it.
 func TestInterruptedWithoutRecord(t *testing.T) {
-	t.Parallel()
 	heeds(t, os.Interrupt)
 	b := newBox(t)
 	for i := range 200 {
@@ -229,7 +226,6 @@ func TestInterruptedWhileConnecting(t *testing.T) {
 // TestInterruptedDirectoryIsClosed: a copy is interrupted in a directory that it has made.
 // It says that others cannot enter it, until the copy has gone on.
 func TestInterruptedDirectoryIsClosed(t *testing.T) {
-	t.Parallel()
 	heeds(t, os.Interrupt)
 	b := newBox(t)
 	for i := range 200 {

@@ -70,8 +70,9 @@ func TestJobFile(t *testing.T) {
 // TestJobFileOfBrokenOff: a signal ends the job, or kills it. The file says so, or still says that
 // it is running; and the job goes on.
 func TestJobFileOfBrokenOff(t *testing.T) {
+	t.Parallel()
 	for sig, state := range map[syscall.Signal]string{syscall.SIGINT: "interrupted", syscall.SIGKILL: "running"} {
-		b := newBox(t)
+		b := newBoxAlone(t)
 		for i := range 50 {
 			b.write(b.path("srv", fmt.Sprint(i)), string(pattern(50_000, byte(i))))
 		}

@@ -77,8 +77,9 @@ func TestJobUmask(t *testing.T) {
 // interrupted. The command that it says then goes on from there, with the same tree.
 func TestJobResumeElsewhere(t *testing.T) {
 	heeds(t, syscall.SIGINT)
+	t.Parallel()
 	for _, name := range []string{"j", ""} {
-		b := newBox(t)
+		b := newBoxAlone(t)
 		b.alike(b.path("src"), 40, 50_000)
 		b.write(b.path("elsewhere", "src", "wrong"), "another tree")
 		b.no(os.Symlink(b.bin, b.path("program")))

@@ -73,7 +73,7 @@ func (b *box) job(name string) (found map[string]any) {
 func TestJobCancel(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"j", ""} {
-		b := newBox(t)
+		b := newBoxAlone(t)
 		r, release := b.held(func(url string) []string {
 			args := []string{"cp", "-r", "--parallel=4", url, "copy"}
 			if name != "" {
@@ -121,8 +121,9 @@ func TestJobCancel(t *testing.T) {
 
 // TestJobKilled: a copy that was killed is interrupted, and says so.
 func TestJobKilled(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"cp", "-r", "--job", "j"}, {"cp", "-r"}, {"cp"}} {
-		b := newBox(t)
+		b := newBoxAlone(t)
 		one := len(args) == 1
 		r, release := b.held(func(url string) []string {
 			if one {
@@ -264,7 +265,6 @@ func TestProgressLoads(t *testing.T) {
 // TestJobNotTaken: a run that is stopped does not do what it is told, and one that has been killed meanwhile has
 // ended. Neither finds the order later.
 func TestJobNotTaken(t *testing.T) {
-	t.Parallel()
 	b := newBox(t)
 	r, release := b.held(func(url string) []string { return []string{"cp", "-r", "--job", "j", url, b.path("copy")} })
 	b.until("it is listed", func() bool { return b.job("j") != nil })

@@ -25,7 +25,6 @@ func (b *box) serveLocal(dir string) (s *server, url string) {
 // copy. The user learns within seconds who does not answer, and until when the copy waits: as
 // long as its calls do, and not as long as the question for a new LOCALIO session.
 func TestLocalServerKilled(t *testing.T) {
-	t.Parallel()
 	b := newBox(t)
 	for i := range 1000 {
 		b.write(b.path("src", fmt.Sprint(i)), "small")

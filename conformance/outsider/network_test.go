@@ -58,7 +58,6 @@ func TestVerifyAsksForEveryByte(t *testing.T) {
 // middle of a reply if it happens so. With a patience of seconds a copy is right, or
 // the command says that it is not; a cut does not end the patience.
 func TestCutConnections(t *testing.T) {
-	t.Parallel()
 	b := newBox(t)
 	for i := range 40 {
 		b.write(b.path("srv", "src", fmt.Sprint("f", i)), string(pattern(1000*i, byte(i))))
@@ -116,10 +115,8 @@ func TestCutOffNoticed(t *testing.T) {
 // job ends when its patience has, says so once, and goes on from there when the
 // server is back.
 func TestDeadServerEndsOnce(t *testing.T) {
-	t.Parallel()
 	for _, death := range []string{"killed", "stopped", "silent"} {
 		t.Run(death, func(t *testing.T) {
-			t.Parallel()
 			b := newBox(t)
 			const files = 3000
 			for i := range files {

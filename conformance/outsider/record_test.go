@@ -73,8 +73,9 @@ func TestJobsBegunAtOnce(t *testing.T) {
 // TestRecordIsPipe: what stands in for a job's files is a pipe that nobody writes to. The job
 // does not wait, and refuses it where it needs the file. Only people read "places".
 func TestRecordIsPipe(t *testing.T) {
+	t.Parallel()
 	for name, status := range map[string]int{"copied": 1, "target": 1, "places": 0} {
-		b := newBox(t)
+		b := newBoxAlone(t)
 		b.write(b.path("src", "f"), "text")
 		dir := b.path(".state", "nfsbox", "jobs", "j")
 		b.no(os.MkdirAll(dir, 0o700))

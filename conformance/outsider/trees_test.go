@@ -94,7 +94,7 @@ func (t *tail) Write(p []byte) (int, error) {
 // one of them many names, on this host and on a server. NFSBOX_SOAK=1 has a million of each, and copies and removes them,
 // too; without it less is allowed. Two directories of a million that are the same are listed 16 times each at most.
 func TestTreesStaySmall(t *testing.T) {
-	m := &manyNames{box: newBox(t), most: 96 << 10}
+	m := &manyNames{box: newBoxAlone(t), most: 96 << 10}
 	m.files = m.soakFiles(15_000, 1_000_000)
 	m.dirs = m.files / 50
 	if m.long = soak(); m.long {

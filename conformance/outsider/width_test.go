@@ -105,7 +105,6 @@ func TestScreens(t *testing.T) {
 	} {
 		for _, columns := range widths {
 			t.Run(fmt.Sprintf("%s/%d", c.name, columns), func(t *testing.T) {
-				t.Parallel()
 				args := slices.Clone(c.args)
 				if last := len(args) - 1; args[last] == "DEST" {
 					args[last] = b.path(fmt.Sprintf("copy %d", columns))
@@ -139,7 +138,6 @@ func TestHelpScreens(t *testing.T) {
 	for _, command := range all {
 		for _, columns := range widths {
 			t.Run(fmt.Sprintf("%s/%d", strings.Join(command, " "), columns), func(t *testing.T) {
-				t.Parallel()
 				status, drawn := b.onScreen(t, columns, append(slices.Clone(command), "--help")...)
 				if status != 0 {
 					t.Errorf("exit status %d\n%s", status, drawn)
