@@ -112,6 +112,11 @@ func (e *end) put(ctx context.Context, r *responder, cut <-chan struct{}, body [
 		case to <- q:
 			to = nil // it is on its way, once
 		case a = <-back:
+			select {
+			case <-e.closed: // it came too late
+				return answer{err: errClosed}, true
+			default:
+			}
 			if a.err != nil {
 				a.body = nil
 			}
