@@ -20,7 +20,8 @@ type File struct {
 	fs     *FS
 	file   vfs.File
 	handle vfs.Handle
-	name   string // as opened, for errors
+	owner  vfs.Owner // of its locks
+	name   string    // as opened, for errors
 	access vfs.Share
 	append bool
 	stable vfs.Stability // of each write
@@ -36,6 +37,7 @@ type File struct {
 	unstable unstable
 	failed   error // the first error of a write
 	closed   bool
+	locked   bool // a lock was asked for
 }
 
 var (

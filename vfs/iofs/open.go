@@ -97,7 +97,7 @@ func (f *FS) openFound(name string, at found, flag int) (*File, error) {
 	default:
 		return nil, vfs.ErrInval
 	}
-	how := &vfs.OpenHow{Access: shares(flag), Trunc: flag&os.O_TRUNC != 0}
+	how := &vfs.OpenHow{Access: shares(flag), Owner: newOwner(), Trunc: flag&os.O_TRUNC != 0}
 	file, opened, err := f.fs.Open(f.ctx, vfs.At{H: at.handle}, how)
 	if err != nil {
 		return nil, err
@@ -105,12 +105,12 @@ func (f *FS) openFound(name string, at found, flag int) (*File, error) {
 	if !opened.Attr.Has(needed) && !how.Trunc {
 		opened.Attr = at.attr
 	}
-	return f.newFile(name, file, &opened, flag), nil
+	return f.newFile(name, file, how, &opened, flag), nil
 }
 
 // create opens the file at a place, and creates it if there is none.
 func (f *FS) create(name string, at place, flag int, perm fs.FileMode) (*File, error) {
-	how := &vfs.OpenHow{Access: shares(flag), Trunc: flag&os.O_TRUNC != 0, Create: &vfs.CreateHow{
+	how := &vfs.OpenHow{Access: shares(flag), Owner: newOwner(), Trunc: flag&os.O_TRUNC != 0, Create: &vfs.CreateHow{
 		Type: vfs.TypeReg,
 		Mode: vfs.CreateUnchecked,
 		Set:  vfs.SetAttr{Valid: vfs.MaskMode, Mode: modeBits(perm)},
@@ -122,7 +122,7 @@ func (f *FS) create(name string, at place, flag int, perm fs.FileMode) (*File, e
 	if err != nil {
 		return nil, err
 	}
-	return f.newFile(name, file, &opened, flag), nil
+	return f.newFile(name, file, how, &opened, flag), nil
 }
 
 // createExclusive creates a file that must not exist. A server may keep the verifier in
@@ -143,7 +143,7 @@ func (f *FS) createExclusive(name string, at place, flag int, how *vfs.OpenHow) 
 		guarded.Mode = vfs.CreateGuarded
 		how.Create = guarded
 		if file, opened, err = f.fs.Open(f.ctx, where, how); err == nil {
-			return f.newFile(name, file, &opened, flag), nil
+			return f.newFile(name, file, how, &opened, flag), nil
 		}
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func (f *FS) createExclusive(name string, at place, flag int, how *vfs.OpenHow) 
 		return nil, errors.Join(err, file.Close(f.ctx), f.undoCreate(at))
 	}
 	opened.Attr = wcc.After
-	return f.newFile(name, file, &opened, flag), nil
+	return f.newFile(name, file, how, &opened, flag), nil
 }
 
 // undoTime bounds the removal of a file that was made and cannot be used.
@@ -171,11 +171,22 @@ func (f *FS) undoCreate(at place) error {
 	return nil
 }
 
-func (f *FS) newFile(name string, file vfs.File, opened *vfs.Opened, flag int) *File {
+// newOwner is an owner of locks that no other File is.
+func newOwner() (o vfs.Owner) {
+	o.N = ownerBytes
+	rand.Read(o.ID[:ownerBytes])
+	return o
+}
+
+// ownerBytes are enough that no two owners are the same.
+const ownerBytes = 16
+
+func (f *FS) newFile(name string, file vfs.File, how *vfs.OpenHow, opened *vfs.Opened, flag int) *File {
 	o := &File{
 		fs:     f,
 		file:   file,
 		handle: opened.H,
+		owner:  how.Owner,
 		name:   name,
 		access: shares(flag),
 		append: flag&os.O_APPEND != 0,

@@ -178,7 +178,7 @@ func (o *File) commit(op string) error {
 	return o.failed
 }
 
-// Close does what Sync does, and ends the use of the file. Its error is the first error
+// Close does what Sync does, frees the locks, and ends the use of the file. Its error is the first error
 // of any write, so a program that has written must look at it.
 func (o *File) Close() error {
 	o.state.Lock()
@@ -189,6 +189,9 @@ func (o *File) Close() error {
 		return o.fail("close", fs.ErrClosed)
 	}
 	err := o.commit("close")
+	if e := o.unlock(Range{}); err == nil {
+		err = e
+	}
 	below := o.file.Close(o.fs.ctx)
 	if err == nil && below != nil {
 		err = o.fail("close", below)

@@ -183,7 +183,6 @@ func (e *foreignError) Error() string        { return e.text }
 func (e *foreignError) Unwrap() error        { return e.err }
 func (e *foreignError) Is(target error) bool { return target == fault.ErrForeign }
 
-
 // client connects to a port of the server, so that a port without a listener is an error at once,
 // and makes an RPC client that begins with that connection.
 func (o *Options) client(ctx context.Context, port uint16, s *service) (*oncrpc.Client, *redial, error) {
