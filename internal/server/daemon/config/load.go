@@ -63,7 +63,7 @@ func InOrder(file string, err error) error {
 
 // apart are the errors that errors.Join has put together.
 func apart(err error) (all []error) {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // itself: what is around others belongs to them
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
 		return []error{err}
 	}
