@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -151,10 +149,11 @@ func (o *config) openCache(ctx context.Context) (*store.Store, error) {
 	if !o.cached {
 		return nil, nil
 	}
-	so, err := o.cacheOptions()
+	c, err := conf.Find(o.cacheConf, o.cacheDir)
 	if err != nil {
 		return nil, &CacheError{err}
 	}
+	so := c.Options()
 	so.Rand = o.Rand
 	so.Note = func(what string) {
 		switch {
@@ -173,39 +172,4 @@ func (o *config) openCache(ctx context.Context) (*store.Store, error) {
 		return nil, &CacheError{err}
 	}
 	return st, nil
-}
-
-// cacheOptions are those of the configuration, or else of the system's, and the directory that was named.
-func (o *config) cacheOptions() (store.Options, error) {
-	name, made := o.cacheConf, ""
-	if name == "" && os.Geteuid() == 0 {
-		if _, err := os.Stat(conf.File); err == nil {
-			name = conf.File
-		}
-	}
-	var so store.Options
-	switch {
-	case name != "":
-		c, err := conf.Read(name)
-		if err != nil {
-			return so, fmt.Errorf("configuration of the cache: %w", err)
-		}
-		so = c.Options()
-	case o.cacheDir != "":
-	case os.Geteuid() == 0:
-		made = "/var/cache/nfsbox"
-	default:
-		dir, err := os.UserCacheDir()
-		if err != nil {
-			return so, fmt.Errorf("directory of the cache: %w; name one (cache=DIR)", err)
-		}
-		made = filepath.Join(dir, "nfsbox")
-	}
-	so.Dir = cmp.Or(o.cacheDir, so.Dir, made)
-	if so.Dir == made {
-		if err := os.MkdirAll(made, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return so, fmt.Errorf("directory of the cache: %w", err)
-		}
-	}
-	return so, nil
 }

@@ -84,6 +84,11 @@ func endings() map[string][]ending {
 			{exitOK, "done"}, {exitUsage, whyUsage}, {exitIncomplete, "there is no such client, the server has refused, or it is not in service"},
 			{exitUnreachable, "there is no server to ask, or several"}, {exitInterrupted, whySignal},
 		},
+		"cache": {
+			{exitOK, "done; of verify: all is what was written"},
+			{exitUsage, "the arguments or the configuration are wrong, or there is no cache that this user may use; nothing was done"},
+			{exitIncomplete, "entries are damaged or not there, another process has the directory, or the output cannot be written"}, {exitInterrupted, whySignal},
+		},
 		"man":        {{exitOK, "the pages are made"}, {exitUsage, whyUsage}, {exitIncomplete, "a page cannot be written"}},
 		"completion": printed("the script is printed"),
 		"urls":       printed("printed"),

@@ -74,6 +74,8 @@ func allExits() []asked {
 		{1, "", "serve TMP/none"}, {1, "", "serve TMP/tree --listen 127.0.0.1:none --state-dir TMP/state4"},
 		{0, "", "doctor SRV/a"}, {1, "", "doctor /tmp"}, {2, "", "doctor --write CLOSED"}, {4, "", "doctor DEAD/"}, {4, "", "doctor SRV/none"},
 		{130, "ended", "doctor SRV/"},
+		{0, "", "cache check --dir TMP"}, {1, "", "cache check --cache-config TMP/none"}, {2, "full", "cache check --dir TMP"},
+		{130, "ended", "cache check --dir TMP"},
 		{0, "", "top --once VIEW"}, {1, "", "top ftp://x"}, {2, "full", "top --once VIEW"}, {4, "", "top --once 127.0.0.1:1"}, {0, "ended", "top VIEW"},
 		{0, "", "ctl clients --state-dir STATE"}, {1, "", "ctl drop"}, {2, "", "ctl drop 192.0.2.1 --state-dir STATE"},
 		{4, "", "ctl clients --state-dir TMP"}, {130, "ended", "ctl clients --state-dir STATE"},

@@ -63,6 +63,7 @@ type cli struct {
 	Doctor     doctorCmd     `cmd:"" help:"Find out why a server cannot be reached or used, and say what to do."`
 	Top        topCmd        `cmd:"" help:"Show what a server does, in this terminal."`
 	Ctl        ctlCmd        `cmd:"" help:"List the clients of a server on this host, and their locks, or drop one."`
+	Cache      cacheCmd      `cmd:"" help:"Look at the cache on this host's disk, and clear it."`
 	Urls       urlsCmd       `cmd:"" help:"Explain places, the URLs of servers, and their arguments."`
 	Man        manCmd        `cmd:"" help:"Make the manual pages."`
 	Completion completionCmd `cmd:"" help:"Print a script for completion in a shell."`

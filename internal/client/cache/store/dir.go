@@ -58,10 +58,12 @@ func own(dir string) error {
 	return nil
 }
 
-// claim makes dir if it is not there, checks that it is a store, and locks it.
-func claim(dir string) (*os.File, error) {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("cache: %w", err)
+// claim checks that dir is a store, and locks it. With create it is made if it is not there.
+func claim(dir string, create bool) (*os.File, error) {
+	if create {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("cache: %w", err)
+		}
 	}
 	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return nil, &DirError{dir, "it is a symbolic link"}
@@ -69,7 +71,7 @@ func claim(dir string) (*os.File, error) {
 	if err := own(dir); err != nil {
 		return nil, err
 	}
-	if err := checkHead(dir); err != nil {
+	if err := checkHead(dir, create); err != nil {
 		return nil, err
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
@@ -92,8 +94,8 @@ func head() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// checkHead returns an error if dir is not a store that this program knows. If it is empty, it becomes one.
-func checkHead(dir string) error {
+// checkHead returns an error if dir is not a store that this program knows. With create, an empty one becomes one.
+func checkHead(dir string, create bool) error {
 	name := filepath.Join(dir, headName)
 	b, err := os.ReadFile(name) //nolint:gosec // The user named the directory, which is this user's alone.
 	switch {
@@ -104,6 +106,8 @@ func checkHead(dir string) error {
 			binary.BigEndian.Uint32(b[8:]), headVersion)}
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("cache: %w", err)
+	case !create:
+		return &DirError{dir, "there is no cache of nfsbox"}
 	}
 	names, err := os.ReadDir(dir)
 	if err != nil {

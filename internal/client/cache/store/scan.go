@@ -82,7 +82,7 @@ type found struct {
 
 // scan lists the entries in dir. Those that before has are in its order, the others are newer.
 func scan(dir string, before *index) (*index, error) {
-	all, err := list(dir)
+	all, err := list(dir, true)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +110,8 @@ func scan(dir string, before *index) (*index, error) {
 	return x, nil
 }
 
-// list returns the entries in dir, of all 256 directories.
-func list(dir string) ([]found, error) {
+// list returns the entries in dir, of all 256 directories. With tidy, whatever is no entry is removed.
+func list(dir string, tidy bool) ([]found, error) {
 	var mu sync.Mutex
 	var all []found
 	var failed error
@@ -124,7 +124,7 @@ func list(dir string) ([]found, error) {
 	for range scanners {
 		work.Go(func() {
 			for i := range next {
-				some, err := listOne(filepath.Join(dir, dataDir, hex2(i)), uint64(i)<<56)
+				some, err := listOne(filepath.Join(dir, dataDir, hex2(i)), uint64(i)<<56, tidy)
 				mu.Lock()
 				all = append(all, some...)
 				failed = errors.Join(failed, err)
@@ -147,8 +147,8 @@ func hex2(i int) string {
 // listBatch is how many names are read at once.
 const listBatch = 1024
 
-// listOne lists one directory of entries. Whatever is no entry is removed.
-func listOne(dir string, high uint64) (some []found, err error) {
+// listOne lists one directory of entries.
+func listOne(dir string, high uint64, tidy bool) (some []found, err error) {
 	d, err := os.Open(dir) //nolint:gosec // The directory is this user's alone.
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -166,6 +166,7 @@ func listOne(dir string, high uint64) (some []found, err error) {
 			case errors.Is(err, fs.ErrNotExist):
 			case err != nil:
 				return nil, err
+			case (!ok || !info.Mode().IsRegular()) && !tidy:
 			case !ok || !info.Mode().IsRegular():
 				if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 					return nil, err

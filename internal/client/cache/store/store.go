@@ -82,7 +82,7 @@ func Open(o Options) (*Store, error) {
 	if err := own(o.Dir); err != nil {
 		return nil, err
 	}
-	lock, err := claim(s.dir)
+	lock, err := claim(s.dir, true)
 	if err != nil {
 		return nil, err
 	}

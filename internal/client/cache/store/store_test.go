@@ -545,3 +545,52 @@ func TestForeignDirectories(t *testing.T) {
 		}
 	}
 }
+
+// TestLook: what others may know of a store, while it is in use and afterwards.
+func TestLook(t *testing.T) {
+	o := Options{Dir: home(t)}
+	s := start(t, o)
+	data := bytesOf(1, 2*MinGranule)
+	fill(t, s, 1, data)
+	fill(t, s, 2, data[:100])
+	if !s.Pin(key(1).id(), true) || s.Pin(5, true) {
+		t.Error("pinned what is not there, or not what is")
+	}
+	if st, used, err := Look(s.dir); err != nil || !used || st.Entries != 2 {
+		t.Errorf("in use: %+v, %v, %v", st, used, err)
+	}
+	stop(t, s)
+	if st, used, err := Look(s.dir); err != nil || used || st.Entries != 2 || st.BytesFilled != 2*MinGranule+100 {
+		t.Errorf("later: %+v, %v, %v", st, used, err)
+	}
+	e := s.file(key(1).id())
+	b, err := os.ReadFile(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[block+MinGranule+7] ^= 1
+	if err := os.WriteFile(e, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	err = Entries(s.dir, true, func(f *Found) error {
+		first := f.ID == key(1).id()
+		if n++; f.Err != nil || f.Pinned != first || f.There != f.Granules || f.Bad != map[bool]int{true: 1}[first] || f.Server != key(1).Server {
+			t.Errorf("%+v", f)
+		}
+		return nil
+	})
+	if n != 2 || err != nil {
+		t.Errorf("%d entries, %v", n, err)
+	}
+	s = start(t, o)
+	if n := s.Flush(key(1).id(), 99); n != 1 || s.Stats().Entries != 1 {
+		t.Errorf("flushed %d, %d stay", n, s.Stats().Entries)
+	}
+	if n := s.Flush(); n != 1 || taken(t, s.dir) != 0 {
+		t.Errorf("flushed %d, %d bytes stay", n, taken(t, s.dir))
+	}
+	if _, _, err := Look(o.Dir); err == nil || !strings.Contains(err.Error(), "no cache of nfsbox") {
+		t.Errorf("another directory: %v", err)
+	}
+}

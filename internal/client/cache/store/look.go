@@ -1,0 +1,166 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// Found is what a directory says of an entry.
+type Found struct {
+	ID           uint64
+	Server, Mark string
+	Label        string // the file's name when it was opened; hostile
+	Handle       vfs.Handle
+	Size         uint64 // of the file
+	Mtime        time.Time
+	Granules     int   // of the file
+	There        int   // of these
+	Bad          int   // of those that are there, by Verify
+	Bytes        int64 // on the disk
+	Pinned       bool
+	Err          error // it is not whole; what is above may be zero
+}
+
+// Look reads the figures of the store in path, whoever has it open: as they were when its owner last wrote
+// them. inUse says that a process has it open.
+func Look(path string) (s Stats, inUse bool, err error) {
+	lock, err := claim(path, false)
+	switch {
+	case errors.Is(err, ErrInUse):
+		inUse = true
+	case err != nil:
+		return s, false, err
+	default:
+		if err := lock.Close(); err != nil { // at once: whoever begins now wants it
+			return s, false, err
+		}
+	}
+	var c Counters
+	if b, err := os.ReadFile(filepath.Join(path, statsName)); err == nil { //nolint:gosec // The user named the directory.
+		_ = c.parse(b) // else all are zero
+	}
+	all, err := list(path, false)
+	if err != nil {
+		return s, inUse, err
+	}
+	s = c.stats()
+	s.State, s.Entries = "on", len(all)
+	for _, f := range all {
+		s.Bytes += int64(f.blocks) * block
+	}
+	return s, inUse, nil
+}
+
+// Entries calls each with all entries of the store in path, whoever has it open, until that returns an error. If verify
+// is set, it reads all that is there, and compares it with its checksums.
+func Entries(path string, verify bool, each func(*Found) error) error {
+	if err := checkHead(path, false); err != nil {
+		return err
+	}
+	all, err := list(path, false)
+	if err != nil {
+		return err
+	}
+	pins := newIndex(0)
+	for _, name := range [...]string{indexName, oldName} {
+		if x, err := readIndex(filepath.Join(path, name)); err == nil {
+			pins = x
+			break
+		}
+	}
+	for _, f := range all {
+		e := &Found{ID: f.id, Bytes: int64(f.blocks) * block}
+		if r := pins.get(f.id); r != nil {
+			e.Pinned = r.flags&pinned != 0
+		}
+		err := e.look(fileIn(path, f.id), verify)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // culled meanwhile
+		}
+		e.Err = err
+		if err := each(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look reads an entry's file.
+func (e *Found) look(name string, verify bool) (err error) {
+	f, err := os.Open(name) //nolint:gosec // The user named the directory.
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h, t, err := readEntry(f)
+	if err != nil {
+		return err
+	}
+	e.Server, e.Mark, e.Label, e.Handle = h.key.Server, h.key.Mark, h.label, h.key.Handle
+	e.Size, e.Mtime, e.Granules = h.version.Size, h.version.Mtime, h.granules()
+	p := make([]byte, h.granule)
+	for g := range e.Granules {
+		if !t.has(g) {
+			continue
+		}
+		e.There++
+		if !verify || h.flags&unchecked != 0 {
+			continue
+		}
+		at := uint64(g) * uint64(h.granule)
+		p := p[:min(uint64(h.granule), h.version.Size-at)]
+		if _, err := f.ReadAt(p, int64(h.pages())*block+int64(at)); err != nil || h.sum(g, p) != t.sums[g] {
+			e.Bad++
+		}
+	}
+	return nil
+}
+
+// Flush removes entries, or all if none is named. It returns how many are gone. Those in use stay.
+func (s *Store) Flush(ids ...uint64) (n int) {
+	s.mu.Lock()
+	if len(ids) == 0 {
+		for id := range s.index.at {
+			ids = append(ids, id)
+		}
+	}
+	var graves []grave
+	for _, id := range ids {
+		if s.index.get(id) != nil && s.open[id] == nil {
+			graves = append(graves, s.remove(id))
+		}
+	}
+	s.mu.Unlock()
+	for _, g := range graves {
+		s.bury(g)
+	}
+	return len(graves)
+}
+
+// Pin says whether an entry is culled. It reports whether the entry is there.
+func (s *Store) Pin(id uint64, pin bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.index.get(id)
+	if r == nil {
+		return false
+	}
+	r.flags &^= pinned
+	if pin {
+		r.flags |= pinned
+	}
+	return true
+}
+
+// Cull removes the oldest entries until there is as much room as run, and Size, ask for. It returns how many
+// are gone.
+func (s *Store) Cull() int {
+	before := s.Count.Culled.Load()
+	s.makeRoom()
+	return int(s.Count.Culled.Load() - before)
+}
