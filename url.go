@@ -135,6 +135,8 @@ func badURL(format string, args ...any) error {
 //	nconnect=N                 most connections at once, 1 to 16 (default: 4), made when needed
 //	max-load=auto|N            calls under way of each class, metadata, reads and writes; auto finds out what is best
 //	                           for the server, and goes on doing so (default: auto)
+//	nlmport=N                  where the lock manager is, which is asked for at the first lock (default: the URL's port,
+//	                           or what the portmapper says)
 //	export=PATH                where the export ends, %XX-escaped, a beginning of the path: this is asked of MOUNT, the
 //	                           rest is looked up (default: as much of the path as the server mounts)
 //	nordirplus                 list by READDIR alone
