@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -40,6 +41,9 @@ type world struct {
 
 // TestRandom runs random sequences of locks, unlocks, restarts, and broken connections.
 func TestRandom(t *testing.T) {
+	if os.Getenv("NFSBOX_SOAK") == "" {
+		t.Skip("random sequences: NFSBOX_SOAK=1 runs them")
+	}
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		data := make([]byte, 160)
