@@ -101,10 +101,24 @@ func endings() map[string][]ending {
 		all[command] = done(why)
 	}
 	all["job"], all["grep"] = jobEndings(), grepEndings()
+	all["mount"], all["umount"] = mountEndings()
 	for _, verb := range strings.Fields("mkdir rmdir mv ln touch chmod chown") {
 		all[verb] = done("all was done")
 	}
 	return all
+}
+
+// mountEndings are those of mount and umount, which are mount(8)'s.
+func mountEndings() (mount, umount []ending) {
+	return []ending{
+			{exitOK, "it is mounted, and answers; with bg, it may still be trying; in the foreground: it was unmounted, and all is stable"},
+			{exitUsage, "the arguments are wrong, or DIR will not do; nothing was mounted"},
+			{exitSystem, "this host cannot mount: no /dev/fuse, no fusermount3, no rights; or, in the foreground, something could not be made stable"},
+			{exitMount, "the server cannot be reached, does not export what SPEC names, or refuses"}, {exitInterrupted, whySignal},
+		}, []ending{
+			{exitOK, "all is unmounted, and stable"}, {exitUsage, "no nfsbox is mounted there"},
+			{exitIncomplete, "it is in use, or something could not be made stable; each is named"}, {exitInterrupted, whySignal},
+		}
 }
 
 // jobEndings are those of job.

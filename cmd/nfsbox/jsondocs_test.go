@@ -45,6 +45,8 @@ func TestDocsJSON(t *testing.T) {
 		"file, count, binary":                   fieldsOf(fileEvent{}),
 		"summary of grep":                       fieldsOf(grepSummary{}),
 		"usage, total":                          fieldsOf(usageEvent{}),
+		"mounted":                               fieldsOf(mountEvent{}),
+		"unmounted":                             fieldsOf(unmountEvent{}),
 		"space":                                 fieldsOf(spaceEvent{}),
 		"summary of ls, stat, df, exports, ctl, cache, job and the verbs": fieldsOf(listSummary{}),
 		"summary of find":                   fieldsOf(findSummary{}),

@@ -36,6 +36,8 @@ type cli struct {
 	Help helpFlag `help:"Show help for the command (also -h, where that means nothing else)."`
 
 	Demo       demoCmd       `cmd:"" help:"Serve a tree on loopback, copy it out over NFS, verify every byte, report."`
+	Mount      mountCmd      `cmd:"" help:"Mount what a server exports as a directory (Linux)."`
+	Umount     umountCmd     `cmd:"" help:"Unmount it, and say what could not be made stable."`
 	Serve      serveCmd      `cmd:"" help:"Serve a directory over NFSv3."`
 	Exports    exportsCmd    `cmd:"" help:"List what a server exports."`
 	Ls         lsCmd         `cmd:"" help:"List directories."`
@@ -238,6 +240,7 @@ func isTerminal(f *os.File) bool {
 }
 
 func run(e *env, args []string) int {
+	args = helper(e.name, args)
 	status := runCommand(e, args)
 	if len(args) > 0 && args[0] == "grep" {
 		return grepStatus(status)

@@ -16,10 +16,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
+	"github.com/nfsbox/nfsbox/internal/tools/fusefs"
 )
 
 // TestMain lets the scripts run the command as a process of its own.
@@ -55,12 +57,19 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Setenv("SCRIPTS", scripts) // files that were not made just now
+			env.Defer(func() { unmountBelow(env.WorkDir) })
 			env.Setenv("IDS", fmt.Sprintf("%d:%d", max(os.Geteuid(), 0), max(os.Getegid(), 0)))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": serveScript, "sparse": sparseScript, "status": statusScript, "replace": replaceScript,
-			"post": postScript, "configure": configureScript,
+			"post": postScript, "configure": configureScript, "waitfile": waitFileScript,
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "fuse" {
+				return false, fmt.Errorf("no such condition: %s", cond)
+			}
+			return canMount(), nil
 		},
 	})
 }
@@ -110,6 +119,44 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if at := regexp.MustCompile(`msg=listening network=tcp address=(\S+) serves="file API over HTTP"`).FindStringSubmatch(log.String()); at != nil {
 		ts.Setenv(args[0]+"_API", "http://"+at[1])
+	}
+}
+
+// canMount reports whether this process can mount a file system of its own; need.Fuse says it where a test needs it.
+func canMount() bool {
+	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	_ = f.Close() // nothing was written
+	_, err = exec.LookPath("fusermount3")
+	return os.Geteuid() == 0 || err == nil
+}
+
+// unmountBelow ends the mounts that a script has left behind. One that is in use is aborted.
+func unmountBelow(dir string) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], dir+"/") {
+			_ = fusefs.Unmount(f[4], true, true) // it may have ended meanwhile
+		}
+	}
+}
+
+// waitFileScript waits until a file is there:
+//
+//	waitfile FILE
+func waitFileScript(ts *testscript.TestScript, _ bool, args []string) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%s does not appear", args[0])
+		}
 	}
 }
 

@@ -53,3 +53,18 @@ func Tool(t testing.TB, what, program string) string {
 	}
 	return path
 }
+
+// Fuse ends a test as Missing does, if this process cannot mount a file system of its own (FUSE).
+func Fuse(t testing.TB) {
+	t.Helper()
+	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		Missing(t, "fuse", err.Error())
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() != 0 {
+		Tool(t, "fuse", "fusermount3")
+	}
+}

@@ -1,0 +1,47 @@
+package fusefs
+
+import "time"
+
+// The bounds of a mount. Requests under way need none of ours: each is of a waiting thread, or one of maxBackground.
+const (
+	// maxTransfer is the size of one READ or WRITE of the kernel; it divides larger ones.
+	maxTransfer = 1 << 20
+	// maxBackground bounds the kernel's own requests, which no thread waits for (pages read ahead, pages of shared
+	// mappings, files closed). Further ones wait in the kernel.
+	maxBackground = 64
+
+	// grace is how long a request goes on that was interrupted by a signal which its process may survive. Then it
+	// is EINTR.
+	grace = 900 * time.Millisecond
+	// watchEvery is how often a request that was interrupted, and a close, looks whether its process dies.
+	watchEvery = 50 * time.Millisecond
+	// exitPatience is how long a process that ends by itself waits for its files to be closed. Nothing can
+	// interrupt it any more. Then it ends, and the bytes are sent without it.
+	exitPatience = 10 * time.Second
+	// settlePatience is how long what removes names waits for files whose closing was announced, and settleAge how
+	// long ago that may have been. A file that was announced and stays open (dup(2), mmap(2)) has them pass.
+	settlePatience = 200 * time.Millisecond
+	settleAge      = time.Second
+
+	// maxCallers and callerAge bound what is remembered of callers' groups: a process that changes its groups is
+	// still taken for what it was until then. At maxCallers all are forgotten.
+	maxCallers = 1024
+	callerAge  = time.Second
+
+	// plusBatch is how many entries of a listing that has attributes are handed out without them, when the kernel
+	// no longer asks for them. Then the listing goes on without.
+	plusBatch = 256
+	// maxFarCookies bounds, for each open directory, the cookies that are too large for an offset of the kernel. The
+	// oldest are forgotten; seekdir(3) to one of these is EINVAL.
+	maxFarCookies = 1 << 16
+
+	// lockPause and maxLockPause are how long a waiting request for a lock waits until it asks again: each time
+	// twice as long.
+	lockPause    = 10 * time.Millisecond
+	maxLockPause = time.Second
+
+	// maxTold bounds the errors that are kept of files whose closing nobody waited for. Further ones are logged.
+	maxTold = 64
+	// shrinkAt is the least size that the table of nodes had when it is made anew because most have gone.
+	shrinkAt = 1024
+)

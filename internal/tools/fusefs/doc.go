@@ -1,0 +1,37 @@
+// Package fusefs gives a vfs.FS to the Linux kernel as a directory: a FUSE mount in user space.
+//
+// It decides nothing about rights. Each call runs in the view ([vfs.FS.As]) of the process that made it: its user,
+// its group and all its further groups, so that the server judges, as for the kernel's own NFS client. The kernel
+// would check modes itself under the option default_permissions, by rules that may differ from the server's (squashed
+// users, access control lists); it is not used. The price is that the kernel walks through a directory whose entries
+// it has cached without asking. So entries are cached only in directories that everybody may search.
+//
+// # What is cached, and for how long
+//
+// Attributes and entries are the kernel's to keep, for times as nfs(5) has them (acregmin to acdirmax): twice as long
+// each time they have not changed. An open asks the server (close-to-open), and the pages that the kernel has of the
+// file stay only if its size and times are those that the kernel was last told of. A close, and fsync, return when
+// the server has made the bytes stable, or say why not. Dirty bytes belong to the vfs.FS (package writeback): the
+// kernel writes its pages through, and keeps none dirty but those of shared mappings.
+//
+// # A server that does not answer
+//
+// Whoever waits for it can be killed. A request that the kernel interrupts is answered within a second: at once if
+// its process dies, else when that second has passed, so that programs with timers are not disturbed by a server
+// that is merely slow. The bytes of a process that was killed stay here, and are sent when the server answers.
+//
+// # Nodes
+//
+// The kernel knows objects by numbers of ours. A number stands for one handle, is in the table from the first reply
+// that names it until the kernel has forgotten it, and is never given to another object. Inode numbers are the
+// server's file numbers; those of another file system than the root's are made distinct.
+//
+// # Names that close late
+//
+// The kernel tells of a file's last close after close(2) has returned. A file that is removed right after would still
+// count as open, and get a hidden name (.nfs...) for a moment, so that its directory could not be removed. So what
+// removes names waits a little for files whose close was announced (see settle).
+//
+// Locks: nodes.mu, node.mu, folder.mu, callers.mu and settling.mu are each taken alone, and none over a call to the
+// vfs.FS but folder.mu.
+package fusefs

@@ -1,0 +1,108 @@
+//go:build linux
+
+package fusefs
+
+import (
+	"sync"
+	"time"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// rootID is the kernel's number of the root (FUSE_ROOT_ID).
+const rootID = 1
+
+// node is an object that the kernel knows.
+type node struct {
+	id  uint64
+	key string // the handle's bytes
+
+	lookups uint64 // that the kernel has not forgotten; guarded by nodes.mu
+
+	mu     sync.Mutex // guards what follows
+	told   stamp      // what the kernel was told last
+	at     time.Time  // when
+	keep   time.Duration
+	shared bool                 // of a directory: everybody may search it
+	owners map[uint64]*openFile // of locks that were asked for
+}
+
+// handle is the object's handle.
+func (n *node) handle() vfs.Handle {
+	h, err := vfs.MakeHandle([]byte(n.key))
+	if err != nil {
+		panic("fusefs: the table holds a handle that is none") // only handles enter it
+	}
+	return h
+}
+
+// nodes is the table of what the kernel knows.
+type nodes struct {
+	mu   sync.Mutex
+	byID map[uint64]*node
+	byFH map[string]*node
+	next uint64
+	most int // entries since the maps were made
+}
+
+func newNodes(root vfs.Handle) *nodes {
+	t := &nodes{next: rootID}
+	t.remake()
+	t.look(root) // which the kernel never forgets
+	return t
+}
+
+// look is the node of a handle, with one look-up more.
+func (t *nodes) look(h vfs.Handle) *node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byFH[string(h.Bytes())]
+	if n == nil {
+		n = &node{id: t.next, key: string(h.Bytes())}
+		t.next++
+		t.byID[n.id], t.byFH[n.key] = n, n
+		t.most = max(t.most, len(t.byID))
+	}
+	n.lookups++
+	return n
+}
+
+// get is the node of a number; nil if the kernel has made it up.
+func (t *nodes) get(id uint64) *node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id]
+}
+
+// forget undoes look, count times.
+func (t *nodes) forget(id, count uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byID[id]
+	if n == nil || id == rootID {
+		return
+	}
+	if n.lookups -= min(count, n.lookups); n.lookups > 0 {
+		return
+	}
+	delete(t.byID, n.id)
+	delete(t.byFH, n.key)
+	if t.most >= shrinkAt && len(t.byID) < t.most/4 {
+		t.remake()
+	}
+}
+
+// remake makes the maps anew: a map keeps the memory of its most entries. nodes.mu is held.
+func (t *nodes) remake() {
+	byID, byFH := make(map[uint64]*node, len(t.byID)), make(map[string]*node, len(t.byFH))
+	for id, n := range t.byID {
+		byID[id], byFH[n.key] = n, n
+	}
+	t.byID, t.byFH, t.most = byID, byFH, len(byID)
+}
+
+func (t *nodes) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.byID)
+}

@@ -1,0 +1,11 @@
+// Package mounter is the process of a mount: it finds the server, mounts, answers the kernel until it is unmounted, and
+// then makes stable what is not.
+//
+// The process that a user starts returns when the mount answers. What goes on is a second one, of the same program
+// (Background). Both are told what to do by the same arguments. While the server cannot be reached the first waits, for
+// as long as the option retry says, or lets the second go on alone (bg).
+//
+// What a mount could not make stable is lost when its process ends, and somebody has to hear of it. So each mount
+// listens on a Unix socket, whose name is made from the directory: Unmount connects to it, unmounts, and reads what
+// the mount reports in the end. A mount whose socket cannot be made logs it instead.
+package mounter

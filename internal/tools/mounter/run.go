@@ -1,0 +1,279 @@
+package mounter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/tools/fusefs"
+	"github.com/nfsbox/nfsbox/internal/tools/mountopt"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// The bounds of a mount's process.
+const (
+	// firstPause and maxPause are how long is waited until a server is tried again: each time twice as long.
+	firstPause = time.Second
+	maxPause   = 30 * time.Second
+	// stuck is how long an unmounted file system may wait for its server without a byte becoming stable. Then what is
+	// not stable is given up, and reported.
+	stuck = 10 * time.Second
+	// busyPatience is how long a process that a signal ends waits for those who still use its mount, which has
+	// disappeared already. Then they get ENOTCONN.
+	busyPatience = 5 * time.Second
+)
+
+// Options say what to mount where.
+type Options struct {
+	Mount *mountopt.Mount
+	Dir   string
+	Dial  []nfsbox.Option
+	Rand  func(p []byte)
+	Note  func(text string)      // of what goes on; before Ready to the user, later to a log
+	Ready func(m *Mounted) error // the mount answers; nil with bg: the server does not, and is tried again
+}
+
+// Mounted is a mount that answers.
+type Mounted struct {
+	Source string
+	Dir    string // absolute
+	Locks  bool   // the server's; else they hold on this host alone
+}
+
+// Report is what a mount could not make stable.
+type Report struct {
+	Bytes    uint64   `json:"bytes"`    // that programs have written, and the server has not confirmed
+	Files    int      `json:"files"`    // that were being closed
+	Problems []string `json:"problems"` // in words; none: all is well
+}
+
+// Lost reports whether there is anything in it.
+func (r *Report) Lost() bool { return r.Bytes > 0 || r.Files > 0 || len(r.Problems) > 0 }
+
+// SystemError is an error of this host: it cannot mount.
+type SystemError struct{ Err error }
+
+// Error implements error.
+func (e *SystemError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what this host said.
+func (e *SystemError) Unwrap() error { return e.Err }
+
+// Run mounts, and answers until the directory is unmounted, or ctx ends: then it unmounts it. Nothing is left mounted if
+// it fails.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	dir, err := CheckDir(o.Dir, o.Note)
+	if err != nil {
+		return nil, err
+	}
+	p, err := o.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := o.serve(ctx, p, dir)
+	return r, errors.Join(err, closed(p, r))
+}
+
+// closed closes the client. What that says of lost bytes is in the report already, as far as one is made.
+func closed(p *place.Place, r *Report) error {
+	err := p.Close()
+	if err != nil && r != nil {
+		if len(r.Problems) < maxProblems {
+			r.Problems = append(r.Problems, err.Error())
+		}
+		return nil
+	}
+	return err
+}
+
+// maxProblems bounds what a report says; fusefs has a bound of its own below it.
+const maxProblems = 100
+
+// open finds the server, and what it exports.
+func (o *Options) open(ctx context.Context) (*place.Place, error) {
+	try, cancel := context.WithTimeout(ctx, max(o.Mount.Retry, time.Minute))
+	defer cancel()
+	told := false
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		p, err := o.try(try)
+		if err == nil {
+			return p, nil
+		}
+		if o.Mount.Retry == 0 || !passing(err) || try.Err() != nil {
+			return nil, err
+		}
+		if !told {
+			o.Note(fmt.Sprintf("%v; it is tried again for %v (retry)", err, o.Mount.Retry))
+			if o.Mount.Background {
+				if err := o.Ready(nil); err != nil {
+					return nil, err
+				}
+			}
+			told = true
+		}
+		select {
+		case <-try.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (o *Options) try(ctx context.Context) (*place.Place, error) {
+	p, err := place.Open(ctx, o.Mount.URL, place.Options{Dial: o.Dial})
+	if err != nil && o.Mount.FSC && !passing(err) {
+		if again, err2 := place.Open(ctx, o.Mount.Uncached(), place.Options{Dial: o.Dial}); err2 == nil {
+			o.Note(fmt.Sprintf("%v; it is mounted without a disk cache", err))
+			p, err = again, nil
+		}
+	}
+	if err != nil || p.Path == "" {
+		return p, err
+	}
+	_, err = p.Resolve(ctx, true)
+	if err == nil {
+		err = &os.PathError{Op: "mount", Path: p.Text, Err: vfs.ErrNotDir}
+	}
+	return nil, errors.Join(err, p.Close())
+}
+
+// passing reports whether an error may pass: the server has said nothing.
+func passing(err error) bool {
+	if _, none := errors.AsType[*place.NoExport](err); none || !errors.Is(err, place.ErrUnreachable) {
+		return false
+	}
+	_, answered := vfs.StatusOf(err)
+	return !answered || errors.Is(err, vfs.ErrNoAnswer)
+}
+
+// CheckDir returns the absolute path of DIR, which has to be a directory on which no nfsbox is mounted. A mount whose
+// process has died is taken away.
+func CheckDir(dir string, note func(string)) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", usage{err}
+	}
+	if resolved, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
+		abs = filepath.Join(resolved, filepath.Base(abs))
+	}
+	info, err := os.Stat(abs)
+	if errors.Is(err, syscall.ENOTCONN) {
+		if !isMount(abs) {
+			return "", usage{fmt.Errorf("%w: what was mounted there has died; unmount it first (umount -l %s)", err, abs)}
+		}
+		if err := fusefs.Unmount(abs, true, false); err != nil {
+			return "", &SystemError{fmt.Errorf("a mount whose process has died is in the way: %w; try umount -l %s", err, abs)}
+		}
+		note("a mount whose process had died was taken away from " + abs)
+		info, err = os.Stat(abs)
+	}
+	switch {
+	case err != nil:
+		return "", usage{err}
+	case !info.IsDir():
+		return "", usage{&os.PathError{Op: "mount", Path: abs, Err: syscall.ENOTDIR}}
+	case isMount(abs):
+		return "", usage{fmt.Errorf("%s: an nfsbox is mounted there already; nfsbox umount takes it away", abs)}
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil { // the kernel knows no other name
+		abs = real
+	}
+	return abs, nil
+}
+
+// usage is an error of the arguments.
+type usage struct{ error }
+
+func (usage) Is(target error) bool { return target == place.ErrUsage }
+func (e usage) Unwrap() error      { return e.error }
+
+// serve mounts, and answers until the end.
+func (o *Options) serve(ctx context.Context, p *place.Place, dir string) (*Report, error) {
+	opt := o.Mount.FS
+	opt.Log, opt.Rand = o.Note, o.Rand
+	opt.AllowOther = os.Geteuid() == 0
+	opt.Fixed = o.Mount.HasUser()
+	m, err := fusefs.New(p.FS, dir, opt)
+	if err != nil {
+		return nil, &SystemError{err}
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		m.Serve()
+	}()
+	told := listen(dir)
+	defer told.close()
+	if err = m.Wait(); err == nil {
+		err = o.Ready(&Mounted{Source: opt.Source, Dir: dir, Locks: m.Locks()})
+	}
+	if err != nil {
+		err = errors.Join(err, m.Unmount(true))
+		<-served
+		m.Drain(ctx)
+		return nil, err
+	}
+	select {
+	case <-served:
+	case <-ctx.Done():
+		o.leave(m, served)
+	}
+	r := o.drain(p, m, told)
+	told.report(r)
+	return r, nil
+}
+
+// leave unmounts because a signal says so.
+func (o *Options) leave(m *fusefs.Mount, served <-chan struct{}) {
+	if err := m.Unmount(false); err != nil {
+		o.Note(fmt.Sprintf("%v; it disappears, and those who use it get errors in %v", err, busyPatience))
+		if err := m.Unmount(true); err != nil {
+			o.Note(err.Error())
+		}
+	}
+	select {
+	case <-served:
+	case <-time.After(busyPatience):
+	}
+}
+
+// drain waits for what is not stable, as long as it becomes less, or until somebody who unmounts does not want to wait.
+func (o *Options) drain(p *place.Place, m *fusefs.Mount, told *socket) *Report {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		defer cancel()
+		for before := int64(math.MaxInt64); ; {
+			s, _ := p.Stats()
+			if s.Dirty >= before {
+				return
+			}
+			before = s.Dirty
+			select {
+			case <-ctx.Done():
+				return
+			case <-told.hurry:
+				return
+			case <-time.After(stuck):
+			}
+		}
+	}()
+	before, _ := p.Stats()
+	u := m.Drain(ctx)
+	after, _ := p.Stats()
+	r := &Report{Bytes: after.Buffers.BytesLost - before.Buffers.BytesLost, Files: u.Open}
+	for _, err := range u.Errors {
+		r.Problems = append(r.Problems, err.Error())
+	}
+	if r.Bytes > 0 {
+		r.Problems = append(r.Problems, fmt.Sprintf("%d bytes were not made stable, and are lost", r.Bytes))
+	}
+	return r
+}

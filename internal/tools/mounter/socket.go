@@ -1,0 +1,166 @@
+package mounter
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// The bounds of a mount's socket.
+const (
+	// maxAsking is how many wait at once to hear how a mount ends. Further ones are not answered.
+	maxAsking = 16
+	// maxReport is the most of a report that is read.
+	maxReport = 1 << 20
+	// tellPatience is how long one that asked may take to read it.
+	tellPatience = 5 * time.Second
+)
+
+// give up at once what is not stable: what Unmount says with force.
+const hurryWord = 'f'
+
+// socket is where a mount tells how it ended.
+type socket struct {
+	l     net.Listener // nil: there is none
+	path  string
+	hurry chan struct{} // closed when somebody does not want to wait
+
+	mu   sync.Mutex
+	asks []net.Conn
+	fast bool
+}
+
+// runDir is where sockets are; "" if there is no such place.
+func runDir() string {
+	if os.Geteuid() == 0 {
+		return "/run/nfsbox/mounts"
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "nfsbox", "mounts")
+	}
+	return ""
+}
+
+// socketPath is where the mount at dir listens; "" if it cannot.
+func socketPath(dir string) string {
+	at := runDir()
+	if at == "" {
+		return ""
+	}
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, dir) // a hash has no errors
+	return filepath.Join(at, fmt.Sprintf("%016x.sock", h.Sum64()))
+}
+
+// listen begins to listen. Without a place for it nobody is told, but the log.
+func listen(dir string) *socket {
+	s := &socket{path: socketPath(dir), hurry: make(chan struct{})}
+	if s.path == "" || os.MkdirAll(filepath.Dir(s.path), 0o755) != nil {
+		return s
+	}
+	_ = os.Remove(s.path) // of a mount that has died
+	l, err := net.Listen("unix", s.path)
+	if err != nil {
+		return s
+	}
+	if err := os.Chmod(s.path, 0o600); err != nil { // who unmounts is root, or this user
+		_ = l.Close()
+		return s
+	}
+	s.l = l
+	go s.accept()
+	return s
+}
+
+func (s *socket) accept() {
+	for {
+		c, err := s.l.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		many := len(s.asks) >= maxAsking
+		if !many {
+			s.asks = append(s.asks, c)
+		}
+		s.mu.Unlock()
+		if many {
+			_ = c.Close()
+			continue
+		}
+		go s.read(c)
+	}
+}
+
+// read waits for one that does not want to wait.
+func (s *socket) read(c net.Conn) {
+	var b [1]byte
+	if _, err := io.ReadFull(c, b[:]); err != nil || b[0] != hurryWord {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.fast {
+		s.fast = true
+		close(s.hurry)
+	}
+}
+
+// report tells all that have asked.
+func (s *socket) report(r *Report) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return // numbers and strings have none
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.asks {
+		_ = c.SetWriteDeadline(time.Now().Add(tellPatience))
+		_, _ = c.Write(text) // who has gone does not want to know
+	}
+}
+
+// close ends what listens. Who has asked and was not told learns that the mount has ended.
+func (s *socket) close() {
+	if s.l != nil {
+		_ = s.l.Close() // which removes the name
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.asks {
+		_ = c.Close()
+	}
+}
+
+// ask connects to the mount at dir; nil if it does not listen.
+func ask(dir string) net.Conn {
+	path := socketPath(dir)
+	if path == "" {
+		return nil
+	}
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// ErrNoReport says that a mount has ended without a word of what was not stable.
+var ErrNoReport = errors.New("the mount's process has ended without a report")
+
+// hear reads how a mount has ended.
+func hear(c net.Conn) (*Report, error) {
+	text, err := io.ReadAll(io.LimitReader(c, maxReport))
+	if err != nil || len(text) == 0 {
+		return nil, errors.Join(ErrNoReport, err)
+	}
+	r := new(Report)
+	return r, json.Unmarshal(text, r)
+}
