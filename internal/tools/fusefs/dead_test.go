@@ -1,0 +1,191 @@
+//go:build linux
+
+package fusefs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
+)
+
+// line is the way to a server, which can be held up: nothing is sent then, and nothing arrives.
+type line struct {
+	mu   sync.Mutex
+	free *sync.Cond
+	held bool
+	hits int // writes that were held up
+	all  []*heldConn
+}
+
+// heldConn is a connection of a line.
+type heldConn struct {
+	net.Conn
+	line   *line
+	closed bool // guarded by line.mu
+}
+
+func newLine() *line {
+	l := new(line)
+	l.free = sync.NewCond(&l.mu)
+	return l
+}
+
+func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	h := &heldConn{Conn: c, line: l}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, h)
+	return h, nil
+}
+
+// hold holds the line up, or lets it go.
+func (l *line) hold(held bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held, l.hits = held, 0
+	l.free.Broadcast()
+}
+
+// reached reports whether something waits for the server.
+func (l *line) reached() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hits > 0
+}
+
+// Write drops nothing: it waits until the line is free.
+func (c *heldConn) Write(p []byte) (int, error) {
+	l := c.line
+	l.mu.Lock()
+	for l.held && !c.closed {
+		l.hits++
+		l.free.Wait()
+	}
+	l.mu.Unlock()
+	return c.Conn.Write(p)
+}
+
+// Close ends what waits.
+func (c *heldConn) Close() error {
+	c.line.mu.Lock()
+	c.closed = true
+	c.line.free.Broadcast()
+	c.line.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// TestDeadServer: whoever waits for a server that does not answer can be killed, readers, writers, and those who close;
+// what they had written is sent when it answers again, and the mount can be used on.
+func TestDeadServer(t *testing.T) {
+	need.Fuse(t)
+	l := newLine()
+	served := t.TempDir()
+	c := dial(t, serve(t, served), nfsbox.WithHard(), nfsbox.WithDialer(l.dial))
+	m, _ := mountClient(t, c, Options{})
+	check(t, os.WriteFile(filepath.Join(served, "old"), bytes.Repeat([]byte("old\n"), 100_000), 0o666))
+	for _, one := range []struct{ name, command string }{
+		{"reader", "cat old"},
+		{"one who lists", "ls -l ."},
+		{"one who makes", "mkdir made"},
+		{"one who closes", "exec >closed; echo ready >&2; read x; echo written; exec >&-"},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			cmd := exec.Command("/bin/sh", "-c", "cd '"+m.dir+"' && echo there >&2 && read x && "+one.command)
+			in, err := cmd.StdinPipe()
+			check(t, err)
+			out, err := cmd.StderrPipe()
+			check(t, err)
+			check(t, cmd.Start())
+			await(t, out, "there\n")
+			if bytes.Contains([]byte(one.command), []byte("ready")) {
+				_, err = in.Write([]byte("go\n"))
+				check(t, err)
+				await(t, out, "ready\n")
+			}
+			l.hold(true)
+			defer l.hold(false)
+			_, err = in.Write([]byte("go\n"))
+			check(t, err)
+			waitFor(t, l.reached)
+			check(t, cmd.Process.Signal(syscall.SIGKILL))
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			waitFor(t, func() bool {
+				select {
+				case <-ended:
+					return true
+				default:
+					return false
+				}
+			})
+		})
+	}
+	waitFor(t, func() bool {
+		b, err := os.ReadFile(filepath.Join(served, "closed"))
+		return err == nil && string(b) == "written\n"
+	})
+	content(t, filepath.Join(m.dir, "closed"), "written\n")
+}
+
+// await reads a line that a process has to print.
+func await(t *testing.T, r interface{ Read([]byte) (int, error) }, want string) {
+	t.Helper()
+	got := make([]byte, len(want))
+	for n := 0; n < len(got); {
+		m, err := r.Read(got[n:])
+		n += m
+		check(t, err)
+	}
+	if string(got) != want {
+		t.Fatalf("it says %q", got)
+	}
+}
+
+// TestUnmountDead: a mount whose server does not answer can be unmounted, and says what was not made stable.
+func TestUnmountDead(t *testing.T) {
+	need.Fuse(t)
+	l := newLine()
+	c := dial(t, serve(t, t.TempDir()), nfsbox.WithHard(), nfsbox.WithDialer(l.dial))
+	m, err := New(c.FS(), t.TempDir(), Options{Source: "dead", Times: DefaultTimes, AllowOther: os.Geteuid() == 0})
+	check(t, err)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		m.Serve()
+	}()
+	check(t, m.Wait())
+	f, err := os.Create(filepath.Join(m.dir, "f"))
+	check(t, err)
+	_, err = f.WriteString("lost")
+	check(t, err)
+	l.hold(true)
+	check(t, Unmount(m.dir, true, true)) // as umount -f -l: the file is open
+	<-served
+	if err := f.Close(); err == nil {
+		t.Error("the close of what cannot be made stable succeeds")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // who unmounts does not want to wait
+	u := m.Drain(ctx)
+	if u.Open != 1 || len(u.Errors) == 0 {
+		t.Errorf("reported: %+v", u)
+	}
+	l.hold(false)
+	if err := c.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		t.Log(err) // it may tell of the bytes, too
+	}
+}
