@@ -20,6 +20,9 @@ func errno(ctx context.Context, err error) fuse.Status {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return fuse.EINTR
 	}
+	if errors.Is(err, syscall.ENOLCK) { // the server has no lock manager, or no room for another lock
+		return fuse.Status(syscall.ENOLCK)
+	}
 	s, ok := vfs.StatusOf(err)
 	if !ok {
 		if e, is := errors.AsType[syscall.Errno](err); is && e == syscall.ETIMEDOUT { // softerr
