@@ -122,8 +122,11 @@ func TestDeadServer(t *testing.T) {
 			check(t, err)
 			waitFor(t, l.reached)
 			check(t, cmd.Process.Signal(syscall.SIGKILL))
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = cmd.Wait() // it was killed
+			}()
 			waitFor(t, func() bool {
 				select {
 				case <-ended:

@@ -26,6 +26,9 @@ const (
 // give up at once what is not stable: what Unmount says with force.
 const hurryWord = 'f'
 
+// helloWord says that the mount will tell how it ends.
+const helloWord = 'h'
+
 // socket is where a mount tells how it ended.
 type socket struct {
 	l     net.Listener // nil: there is none
@@ -95,6 +98,7 @@ func (s *socket) accept() {
 			_ = c.Close()
 			continue
 		}
+		_, _ = c.Write([]byte{helloWord}) // who asks waits for it, so as to be told for certain
 		go s.read(c)
 	}
 }
@@ -147,6 +151,18 @@ func ask(dir string) net.Conn {
 	}
 	c, err := net.Dial("unix", path)
 	if err != nil {
+		return nil
+	}
+	var b [1]byte
+	err = c.SetReadDeadline(time.Now().Add(tellPatience))
+	if err == nil {
+		_, err = io.ReadFull(c, b[:])
+	}
+	if err == nil {
+		err = c.SetReadDeadline(time.Time{})
+	}
+	if err != nil || b[0] != helloWord {
+		_ = c.Close()
 		return nil
 	}
 	return c
