@@ -1,11 +1,7 @@
 package localfs
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -146,87 +142,18 @@ func TestManySyncsSurvive(t *testing.T) {
 			if lies {
 				f.whole = syncfs.New(func(int) error { return nil }, 0, time.Now)
 			}
-			safe := fillUntilDark(t, f, d)
+			safe := d.Fill(f, 4*leastWhole, 400)
 			syncs := f.Snapshot().Syncs
 			_ = f.Close() // the disk takes nothing more
 			unmount()
 			defer d.Mount()()
-			lost := missing(d.At, safe)
-			if lost != 0 && !lies || lost == 0 && lies {
-				t.Errorf("%d of %d names are lost", lost, len(safe))
+			lost := d.Lost(safe)
+			if lost != nil && !lies || lost == nil && lies {
+				t.Errorf("of %d names: %v", len(safe), lost)
 			}
 			if !lies && syncs >= 2*uint64(len(safe)) {
 				t.Errorf("%d syncs for %d files: none was shared", syncs, len(safe))
 			}
 		})
 	}
-}
-
-// fillUntilDark writes files until the power fails in the midst of it, and returns the names that were safe by then.
-func fillUntilDark(t *testing.T, f *FS, d *loopdisk.Disk) (safe []string) {
-	const workers, enough = 4 * leastWhole, 400
-	r := root(t, f)
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for i := range workers {
-		all.Go(func() {
-			for n := 0; ; n++ {
-				name := fmt.Sprintf("%d-%d", i, n)
-				if putSafely(t.Context(), f, r, name) != nil {
-					return // the power is off
-				}
-				mu.Lock()
-				if safe = append(safe, name); len(safe) == enough {
-					d.PowerOff()
-				}
-				done := len(safe) >= enough
-				mu.Unlock()
-				if done {
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	if len(safe) < enough {
-		t.Fatalf("only %d files were written", len(safe))
-	}
-	return safe[:enough]
-}
-
-// bytesOf is what is in the file of that name.
-func bytesOf(name string) []byte { return bytes.Repeat([]byte(name), 1000) }
-
-// putSafely is what a copy to the server has it do.
-func putSafely(ctx context.Context, f *FS, r vfs.Handle, name string) error {
-	file, _, err := f.Open(ctx, vfs.At{Dir: r, Name: name + ".tmp"},
-		&vfs.OpenHow{Access: vfs.ShareWrite, Create: &vfs.CreateHow{Type: vfs.TypeReg}})
-	if err != nil {
-		return err
-	}
-	var w vfs.Written
-	_, err = vfs.WriteFull(ctx, file, bytesOf(name), 0, vfs.Unstable, &w)
-	if err == nil {
-		err = file.Commit(ctx, 0, 0, &w)
-	}
-	if cerr := file.Close(ctx); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
-	}
-	if _, _, err = f.Rename(ctx, r, name+".tmp", r, name); err != nil {
-		return err
-	}
-	return f.Sync(ctx, r)
-}
-
-// missing counts the names that are not there, or not with their bytes.
-func missing(dir string, names []string) (n int) {
-	for _, name := range names {
-		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(got, bytesOf(name)) {
-			n++
-		}
-	}
-	return n
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -53,11 +51,11 @@ func TestWholeSurvives(t *testing.T) {
 			} else {
 				f.whole.sync = func() error { syncs++; return honest() }
 			}
-			safe := d.fill(f)
+			safe := d.Fill(f, 16, 200)
 			must(t, f.Close())
 			unmount()
 			defer d.Mount()()
-			lost := d.missing(safe)
+			lost := d.Lost(safe)
 			if lost != nil && !lies || lost == nil && lies {
 				t.Errorf("of %d names: %v", len(safe), lost)
 			}
@@ -66,83 +64,6 @@ func TestWholeSurvives(t *testing.T) {
 			}
 		})
 	}
-}
-
-// wholeBytes is what is in a file.
-func wholeBytes(name string) []byte { return bytes.Repeat([]byte(name), 1000) }
-
-// fill writes files until the power fails in the midst of it, and returns the names that were synced by then.
-func (d *loopDisk) fill(f *FS) (safe []string) {
-	const workers, enough = 16, 200
-	root, _, err := f.Root(d.Context())
-	must(d.T, err)
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for i := range workers {
-		all.Go(func() {
-			for n := 0; ; n++ {
-				name := fmt.Sprintf("%d-%d", i, n)
-				if err := d.put(f, root, name); err != nil {
-					return // the power is off
-				}
-				mu.Lock()
-				if safe = append(safe, name); len(safe) == enough {
-					d.PowerOff()
-				}
-				done := len(safe) >= enough
-				mu.Unlock()
-				if done {
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	if len(safe) < enough {
-		d.Fatalf("only %d files were written", len(safe))
-	}
-	return safe[:enough]
-}
-
-// put is what a copy does.
-func (d *loopDisk) put(f *FS, root vfs.Handle, name string) error {
-	ctx := d.Context()
-	file, _, err := f.Open(ctx, vfs.At{Dir: root, Name: name + ".tmp"},
-		&vfs.OpenHow{Access: vfs.ShareWrite, Create: &vfs.CreateHow{Type: vfs.TypeReg}})
-	if err != nil {
-		return err
-	}
-	var w vfs.Written
-	_, err = vfs.WriteFull(ctx, file, wholeBytes(name), 0, vfs.Unstable, &w)
-	if err == nil {
-		err = file.Commit(ctx, 0, 0, &w)
-	}
-	if err = errors.Join(err, file.Close(ctx)); err != nil {
-		return err
-	}
-	if _, _, err = f.Rename(ctx, root, name+".tmp", root, name); err != nil {
-		return err
-	}
-	return f.Sync(ctx, root)
-}
-
-// missing says what is not as it should be: of names, and of all others but temporaries.
-func (d *loopDisk) missing(names []string) (lost error) {
-	for _, name := range names {
-		if _, err := os.Lstat(filepath.Join(d.At, name)); err != nil {
-			lost = errors.Join(lost, err)
-		}
-	}
-	found, err := filepath.Glob(filepath.Join(d.At, "*[0-9]"))
-	must(d.T, err)
-	for _, path := range found {
-		got, err := os.ReadFile(path)
-		must(d.T, err)
-		if name := filepath.Base(path); !bytes.Equal(got, wholeBytes(name)) {
-			lost = errors.Join(lost, fmt.Errorf("%s has %d bytes", name, len(got)))
-		}
-	}
-	return lost
 }
 
 // TestWholeTellsOfFailures has a disk take no more bytes. The copies that it lost are told of it, also
@@ -157,7 +78,7 @@ func TestWholeTellsOfFailures(t *testing.T) {
 	f := d.open()
 	root, _, err := f.Root(t.Context())
 	must(t, err)
-	must(t, d.put(f, root, "before"))
+	must(t, loopdisk.Put(t.Context(), f, root, "before"))
 	var files []vfs.File
 	for i := range 4 {
 		file, _, err := f.Open(t.Context(), vfs.At{Dir: root, Name: fmt.Sprint(i)},
