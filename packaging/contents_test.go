@@ -49,6 +49,7 @@ func (b built) rpmFiles(t *testing.T) {
 // a name or a time.
 func pages(t *testing.T, root string) {
 	made := t.TempDir()
+	t.Setenv("SOURCE_DATE_EPOCH", epoch) // pages bear that day, as those in the package
 	output(t, filepath.Join(root, "usr/bin/nfsbox"), "man", made)
 	want, err := filepath.Glob(filepath.Join(made, "*.1"))
 	if err != nil || len(want) < 10 {

@@ -61,12 +61,12 @@ func (b built) files(t *testing.T) {
 		"-rw-r--r-- /usr/share/doc/nfsbox/licences.gz")
 	for _, helper := range []string{"mount.nfsbox", "mount.fuse.nfsbox", "umount.nfsbox", "umount.fuse.nfsbox"} {
 		command, _, _ := strings.Cut(helper, ".")
-		want = append(want, "/usr/sbin/"+helper+" -> /usr/bin/nfsbox", "/usr/share/man/man8/"+helper+".8.gz -> ../man1/nfsbox-"+command+".1.gz")
+		want = append(want, "/usr/sbin/"+helper+" -> ../bin/nfsbox", "/usr/share/man/man8/"+helper+".8.gz -> ../man1/nfsbox-"+command+".1.gz")
 	}
 	var got []string
 	for line := range strings.Lines(output(t, "dpkg-deb", "-c", b.deb)) {
 		f := strings.Fields(line) // mode, owner, size, date, time, name; of a link "->" and its target
-		if len(f) == 8 && f[0] == "lrwxrwxrwx" && f[1] == "root/root" {
+		if len(f) == 8 && f[0][0] == 'l' && f[1] == "root/root" {
 			got = append(got, strings.TrimPrefix(f[5], ".")+" -> "+f[7])
 			continue
 		}
