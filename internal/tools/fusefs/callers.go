@@ -20,7 +20,7 @@ import (
 type callers struct {
 	fs     vfs.FS
 	fixed  bool
-	groups func(pid uint32) []uint32
+	groups func(who fuse.Caller) []uint32
 
 	mu   sync.Mutex
 	seen map[fuse.Caller]view
@@ -42,7 +42,7 @@ func (c *callers) view(who fuse.Caller, now time.Time) vfs.FS {
 	if ok && now.Sub(v.at) < callerAge {
 		return v.fs
 	}
-	v = view{c.fs.As(&vfs.Caller{UID: who.Uid, GID: who.Gid, Groups: c.groups(who.Pid)}), now}
+	v = view{c.fs.As(&vfs.Caller{UID: who.Uid, GID: who.Gid, Groups: c.groups(who)}), now}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.seen) >= maxCallers {
@@ -52,9 +52,14 @@ func (c *callers) view(who fuse.Caller, now time.Time) vfs.FS {
 	return v.fs
 }
 
-// groupsOf are a thread's further groups; none if it has gone, or is not to be seen from here.
-func groupsOf(pid uint32) []uint32 {
-	text, ok := status(pid, "Groups:")
+// groupsOf are a thread's further groups; none if it has gone, or is not to be seen from here. Its number may be another
+// thread's by now: the groups of another user are nobody's.
+func groupsOf(who fuse.Caller) []uint32 {
+	users, ok := status(who.Pid, "Uid:") // real, effective, saved, and that for files
+	if f := strings.Fields(users); !ok || len(f) != 4 || f[3] != strconv.FormatUint(uint64(who.Uid), 10) {
+		return nil
+	}
+	text, ok := status(who.Pid, "Groups:")
 	if !ok {
 		return nil
 	}

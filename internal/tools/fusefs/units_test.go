@@ -293,11 +293,28 @@ func TestExit(t *testing.T) {
 	}
 }
 
+// TestGroupsOf: a process has its own groups, and none where its number belongs to another user by now.
+func TestGroupsOf(t *testing.T) {
+	uid := uint32(os.Getuid())
+	who := fuse.Caller{Owner: fuse.Owner{Uid: uid}, Pid: uint32(os.Getpid())}
+	own, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := groupsOf(who); len(got) != len(own) {
+		t.Errorf("groups %v, want %v", got, own)
+	}
+	who.Uid++
+	if got := groupsOf(who); got != nil {
+		t.Errorf("another user has the groups %v", got)
+	}
+}
+
 // TestCallers: a process' groups are asked for once in a while, and few processes are remembered.
 func TestCallers(t *testing.T) {
 	asked := 0
 	root := &asFS{}
-	c := &callers{fs: root, seen: make(map[fuse.Caller]view), groups: func(pid uint32) []uint32 { asked++; return []uint32{pid} }}
+	c := &callers{fs: root, seen: make(map[fuse.Caller]view), groups: func(who fuse.Caller) []uint32 { asked++; return []uint32{who.Pid} }}
 	now := time.Unix(1e9, 0)
 	who := fuse.Caller{Owner: fuse.Owner{Uid: 1, Gid: 2}, Pid: 3}
 	for range 5 {
