@@ -37,7 +37,7 @@ alone. It returns when the mount answers; a process in the background goes on un
   nfsbox mount nfs://127.0.0.1:2049/ /mnt -o soft,timeo=50
   nfsbox umount /mnt
 
-  # in /etc/fstab, if mount.nfsbox leads to this program, as the packages have it
+  # in /etc/fstab, where /sbin/mount.nfsbox leads to this program
   filer:/export/home  /home  nfsbox  rw,hard,intr,_netdev  0 0
 
 Every call is made as the user whose program makes it, with all that user's groups: the server judges. If SPEC
