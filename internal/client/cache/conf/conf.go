@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/nfsbox/nfsbox/internal/base/near"
 	"github.com/nfsbox/nfsbox/internal/client/cache/store"
@@ -74,9 +75,12 @@ func (e *Error) Error() string {
 
 // Read reads a file. The error has all [Error]s.
 func Read(name string) (*Config, error) {
-	f, err := os.Open(name) //nolint:gosec // The user named it.
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // The user named it.
 	if err != nil {
 		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // a pipe would be waited for
+		return nil, errors.Join(&Error{File: name, Why: "it is not a regular file"}, err, f.Close())
 	}
 	c, err := Parse(f, name)
 	return c, errors.Join(err, f.Close())

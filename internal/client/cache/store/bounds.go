@@ -43,6 +43,9 @@ const (
 	// spare16 is what culling leaves free below Options.Size, in sixteenths of it.
 	spare16 = 1
 
+	// maxSmall bounds the files of a store that have one record each, in bytes. A longer one is damaged.
+	maxSmall = 64 << 10
+
 	// maxIndex bounds the index file, in bytes. A longer one is not read, and the directory is
 	// listed instead.
 	maxIndex = indexHead + maxEntries*indexRecord + 4

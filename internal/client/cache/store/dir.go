@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -65,10 +66,7 @@ func claim(dir string, create bool) (*os.File, error) {
 			return nil, fmt.Errorf("cache: %w", err)
 		}
 	}
-	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return nil, &DirError{dir, "it is a symbolic link"}
-	}
-	if err := own(dir); err != nil {
+	if err := trusted(dir); err != nil {
 		return nil, err
 	}
 	if err := checkHead(dir, create); err != nil {
@@ -89,6 +87,42 @@ func claim(dir string, create bool) (*os.File, error) {
 	return lock, nil
 }
 
+// trusted returns an error unless dir is a directory of this user alone.
+func trusted(dir string) error {
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return &DirError{dir, "it is a symbolic link"}
+	}
+	return own(dir)
+}
+
+// errNoFile is what else has the name of a file: a pipe would be waited for.
+var errNoFile = errors.New("it is not a regular file")
+
+// openFile opens a regular file for reading.
+func openFile(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(errNoFile, err, f.Close())
+	}
+	return f, nil
+}
+
+// readFile reads a regular file of no more than most bytes.
+func readFile(name string, most int64) ([]byte, error) {
+	f, err := openFile(name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = errDamaged
+	}
+	return b, errors.Join(err, f.Close())
+}
+
 func head() []byte {
 	b := binary.BigEndian.AppendUint32([]byte(headMagic), headVersion)
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
@@ -97,7 +131,7 @@ func head() []byte {
 // checkHead returns an error if dir is not a store that this program knows. With create, an empty one becomes one.
 func checkHead(dir string, create bool) error {
 	name := filepath.Join(dir, headName)
-	b, err := os.ReadFile(name) //nolint:gosec // The user named the directory, which is this user's alone.
+	b, err := readFile(name, maxSmall)
 	switch {
 	case err == nil && string(b) == string(head()):
 		return nil

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -41,7 +40,7 @@ func Look(path string) (s Stats, inUse bool, err error) {
 		}
 	}
 	var c Counters
-	if b, err := os.ReadFile(filepath.Join(path, statsName)); err == nil { //nolint:gosec // The user named the directory.
+	if b, err := readFile(filepath.Join(path, statsName), maxSmall); err == nil {
 		_ = c.parse(b) // else all are zero
 	}
 	all, err := list(path, false)
@@ -59,6 +58,9 @@ func Look(path string) (s Stats, inUse bool, err error) {
 // Entries calls each with all entries of the store in path, whoever has it open, until that returns an error. If verify
 // is set, it reads all that is there, and compares it with its checksums.
 func Entries(path string, verify bool, each func(*Found) error) error {
+	if err := trusted(path); err != nil {
+		return err
+	}
 	if err := checkHead(path, false); err != nil {
 		return err
 	}
@@ -92,7 +94,7 @@ func Entries(path string, verify bool, each func(*Found) error) error {
 
 // look reads an entry's file.
 func (e *Found) look(name string, verify bool) (err error) {
-	f, err := os.Open(name) //nolint:gosec // The user named the directory.
+	f, err := openFile(name)
 	if err != nil {
 		return err
 	}

@@ -50,14 +50,7 @@ func (s *Store) saveIndex() error {
 }
 
 func readIndex(name string) (*index, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxIndex {
-		return nil, errDamaged
-	}
-	b, err := os.ReadFile(name) //nolint:gosec // The directory is this user's alone.
+	b, err := readFile(name, maxIndex)
 	if err != nil {
 		return nil, err
 	}

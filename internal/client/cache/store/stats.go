@@ -98,7 +98,7 @@ func (s *Store) saveStats() error {
 
 // loadStats goes on with the counters of earlier runs. Where they are missing or damaged they begin anew.
 func (s *Store) loadStats() {
-	if b, err := os.ReadFile(filepath.Join(s.dir, statsName)); err == nil {
+	if b, err := readFile(filepath.Join(s.dir, statsName), maxSmall); err == nil {
 		_ = s.Count.parse(b) // begins anew
 	}
 }
