@@ -62,18 +62,23 @@ func (n *node) same(a *vfs.Attr) bool {
 	return s.valid && s == n.told
 }
 
-// entryTime is how long an entry of the directory may be kept. Where not everybody may search it, the kernel has to ask
-// each time, since it would let anybody through.
+// entryTime is how long an entry of the directory may be kept. The kernel lets anybody through an entry that it has. So
+// where users share a mount, it keeps none of directories that not everybody may search, and those of others for
+// sharedEntry: that may have changed, and access control lists are not in the mode.
 func (n *node) entryTime(opt *Options, found bool) time.Duration {
 	if opt.Entries == EntriesNone || opt.Entries == EntriesPositive && !found {
 		return 0
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if opt.AllowOther && !n.shared {
+	keep := min(max(n.keep, opt.Times.DirMin), opt.Times.DirMax)
+	switch {
+	case !opt.AllowOther:
+		return keep
+	case !n.shared:
 		return 0
 	}
-	return min(max(n.keep, opt.Times.DirMin), opt.Times.DirMax)
+	return min(keep, sharedEntry)
 }
 
 // inode is the number of an object as programs see it. The top bit is set in those of other file systems than the

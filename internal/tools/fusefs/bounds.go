@@ -28,6 +28,10 @@ const (
 	maxCallers = 1024
 	callerAge  = time.Second
 
+	// sharedEntry is the longest time for which an entry is kept that one user has looked up and another may go
+	// through. Then it is asked for again, in the name of whoever goes through it.
+	sharedEntry = time.Second
+
 	// plusBatch is how many entries of a listing that has attributes are handed out without them, when the kernel
 	// no longer asks for them. Then the listing goes on without.
 	plusBatch = 256

@@ -4,7 +4,8 @@
 // its group and all its further groups, so that the server judges, as for the kernel's own NFS client. The kernel
 // would check modes itself under the option default_permissions, by rules that may differ from the server's (squashed
 // users, access control lists); it is not used. The price is that the kernel walks through a directory whose entries
-// it has cached without asking. So entries are cached only in directories that everybody may search.
+// it has cached without asking. So where users share a mount, entries are cached for a second, and only in directories
+// that everybody may search.
 //
 // # What is cached, and for how long
 //
@@ -12,7 +13,8 @@
 // each time they have not changed. An open asks the server (close-to-open), and the pages that the kernel has of the
 // file stay only if its size and times are those that the kernel was last told of. A close, and fsync, return when
 // the server has made the bytes stable, or say why not. Dirty bytes belong to the vfs.FS (package writeback): the
-// kernel writes its pages through, and keeps none dirty but those of shared mappings.
+// kernel writes its pages through, and keeps none dirty but those of shared mappings. An open with O_APPEND goes past the
+// pages, and each of its writes asks the server where the end is.
 //
 // # A server that does not answer
 //

@@ -80,8 +80,18 @@ func (m *Mount) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 		// The kernel drops its pages. It is to ask for the size as well.
 		_ = m.server.InodeNotify(n.id, -1, 0) // ENOENT: it has none
 	}
+	out.OpenFlags |= appends(in.Flags)
 	out.Fh = m.files.add(&openFile{file: file, node: n, fs: c.fs, access: access, how: m.stability(in.Flags)})
 	return fuse.OK
+}
+
+// appends has an open with O_APPEND go past the kernel's pages. The kernel would put the bytes into the page where it
+// believes the end to be, and others may have moved it.
+func appends(flags uint32) uint32 {
+	if flags&syscall.O_APPEND != 0 {
+		return fuse.FOPEN_DIRECT_IO
+	}
+	return 0
 }
 
 // Create implements fuse.RawFileSystem.
@@ -113,6 +123,7 @@ func (m *Mount) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, o
 		return errno(&c, errors.Join(err, file.Close(c)))
 	}
 	m.enter(&c, n, o.H, &a, &out.EntryOut)
+	out.OpenFlags |= appends(in.Flags)
 	out.Fh = m.files.add(&openFile{file: file, node: m.nodes.get(out.NodeId), fs: c.fs, access: access, how: m.stability(in.Flags)})
 	return fuse.OK
 }
@@ -166,8 +177,15 @@ func (m *Mount) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	if !ok {
 		return 0, fuse.EBADF
 	}
+	off, err := f.place(&c, in)
+	if err != nil {
+		return 0, errno(&c, err)
+	}
+	if off != in.Offset {
+		defer m.forgetPages(f.node)
+	}
 	var w vfs.Written
-	n, err := vfs.WriteFull(c, f.file, data, in.Offset, f.how, &w)
+	n, err := vfs.WriteFull(c, f.file, data, off, f.how, &w)
 	if err != nil && n == 0 {
 		f.told.Store(true)
 		return 0, errno(&c, err)
@@ -176,6 +194,25 @@ func (m *Mount) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 		_ = m.server.InodeNotify(f.node.id, -1, 0) // set-uid bits have gone with the write
 	}
 	return uint32(n), fuse.OK
+}
+
+// place is where the bytes of a write belong: with O_APPEND at the end of the file as the server has it now. The kernel
+// names the end that it was told of last. Two hosts that append at the same moment may still meet: NFS has no APPEND.
+func (f *openFile) place(c *call, in *fuse.WriteIn) (uint64, error) {
+	if in.Flags&syscall.O_APPEND == 0 {
+		return in.Offset, nil
+	}
+	a, err := f.fs.GetAttr(c, f.node.handle(), vfs.MaskSize)
+	if err == nil && !a.Has(vfs.MaskSize) {
+		err = vfs.ErrServerFault
+	}
+	return a.Size, err
+}
+
+// forgetPages has the kernel drop its pages and attributes of a file. That waits for pages which the request under way
+// may hold, and so is done beside it.
+func (m *Mount) forgetPages(n *node) {
+	go func() { _ = m.server.InodeNotify(n.id, 0, 0) }() // ENOENT: it has none
 }
 
 // Flush implements fuse.RawFileSystem: close(2), which says what has failed.

@@ -158,7 +158,12 @@ func Unmount(dir string, lazy, force bool) error {
 	if lazy {
 		flags |= unix.MNT_DETACH
 	}
-	if err := unix.Unmount(dir, flags); err != nil {
+	err := unix.Unmount(dir, flags)
+	if force && errors.Is(err, unix.EBUSY) {
+		// Force has ended the file system, whoever uses it: what is left is a directory where nothing works.
+		err = unix.Unmount(dir, flags|unix.MNT_DETACH)
+	}
+	if err != nil {
 		return &os.PathError{Op: "unmount", Path: dir, Err: err}
 	}
 	return nil
