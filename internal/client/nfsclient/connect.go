@@ -29,6 +29,7 @@ type service struct {
 	lasting  bool                     // used for more than one question
 	single   bool                     // on one connection
 	fallback bool                     // Options.Port may be NFS's alone
+	beside   bool                     // it may be at Options.NFSPort
 	early    func(rpc *oncrpc.Client) // if not nil: sends more calls before the service is known to be there
 	dialed   func()                   // if not nil: called after each connection but the first
 }
@@ -63,6 +64,7 @@ var lockService = service{
 	lasting:  true,
 	single:   true,
 	fallback: true,
+	beside:   true,
 }
 
 var portmapService = service{name: "portmapper", maxReply: maxMountReply}
@@ -74,8 +76,12 @@ func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, 
 		return o.try(ctx, s, port)
 	}
 	var first error
-	if o.Port != 0 {
-		rpc, port, err = o.try(ctx, s, o.Port)
+	shared := o.Port
+	if shared == 0 && s.beside {
+		shared = o.NFSPort
+	}
+	if shared != 0 {
+		rpc, port, err = o.try(ctx, s, shared)
 		if err == nil || !s.fallback || ctx.Err() != nil || errors.Is(err, syscall.ECONNREFUSED) || isForeign(err) {
 			// Nothing listens there, or something else, so NFS does not either: a port for
 			// MOUNT would not help.

@@ -7,7 +7,8 @@
 // A port in the options is used as it is. [Options.Port] stands for NFS and MOUNT, which our own
 // server has at one port. If the port does not serve MOUNT, the portmapper is asked for it, unless
 // nothing listens at the port. Without any port the portmapper is asked for both. If there is no
-// portmapper, the well-known port 2049 is tried for both. Every port is checked with a NULL call,
+// portmapper, the well-known port 2049 is tried for both. The lock manager is looked for at the port of
+// NFS first, where the options have one. Every port is checked with a NULL call,
 // so that the error names the port and what is wrong with it.
 //
 // # Which directory

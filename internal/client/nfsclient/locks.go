@@ -10,8 +10,8 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// Locks says how package nlm finds the server's lock manager: at [Options.LockPort], at Options.Port,
-// or where the portmapper says. Its calls have the credentials of the file system's.
+// Locks says how package nlm finds the server's lock manager: at [Options.LockPort], at Options.Port
+// or NFSPort, or where the portmapper says. Its calls have the credentials of the file system's.
 func (c *Conn) Locks() nlm.Options {
 	return nlm.Options{Connect: c.lockManager, Auth: c.credential, Server: c.opt.Host, Host: c.opt.FS.Machine, Rand: c.opt.Rand, Log: c.opt.Log}
 }

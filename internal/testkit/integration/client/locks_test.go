@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strconv"
 	"sync"
@@ -146,6 +147,22 @@ func TestLocksOverRestart(t *testing.T) {
 	}
 	if st := c.Stats().Locks; st.Reclaimed == 0 || st.Lost != 0 || st.Locks != 0 {
 		t.Errorf("%+v", st)
+	}
+}
+
+// TestLocksAtGivenPorts: ports of NFS and MOUNT are enough to find the lock manager of a server that has one port.
+func TestLocksAtGivenPorts(t *testing.T) {
+	_, port, err := net.SplitHostPort(start(t, export.Export{Path: "/", FS: memfs.New(memfs.Options{Mode: 0o777})}).addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := dial(t, "nfs://127.0.0.1/?nfsport="+port+"&mountport="+port).Tree(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := openFile(t, tree, "file")
+	if err := errors.Join(f.Lock(), f.Close()); err != nil {
+		t.Error(err)
 	}
 }
 
