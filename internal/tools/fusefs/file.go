@@ -23,6 +23,8 @@ type openFile struct {
 	access vfs.Share
 	how    vfs.Stability // of every write
 	told   atomic.Bool   // a program knows that something has failed
+
+	unheard atomic.Pointer[error] // the first failure of which no program knows
 }
 
 // fmodeExec is in the flags of an open that runs the file (the kernel's __FMODE_EXEC).
@@ -187,7 +189,11 @@ func (m *Mount) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	var w vfs.Written
 	n, err := vfs.WriteFull(c, f.file, data, off, f.how, &w)
 	if err != nil && n == 0 {
-		f.told.Store(true)
+		if in.WriteFlags&fuse.WRITE_CACHE != 0 {
+			f.unheard.CompareAndSwap(nil, &err) // pages of a mapping, which the kernel writes when it likes
+		} else {
+			f.told.Store(true)
+		}
 		return 0, errno(&c, err)
 	}
 	if in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
@@ -225,7 +231,11 @@ func (m *Mount) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	defer c.end()
 	err := m.unlockAll(&c, f.node, in.LockOwner)
 	if f.access&vfs.ShareWrite != 0 {
-		err = errors.Join(f.commit(&c), err)
+		lost := f.commit(&c)
+		if out, _ := exiting(in.Pid); out && lost != nil && c.Err() == nil {
+			f.unheard.CompareAndSwap(nil, &lost) // a process on its way out hears nothing
+		}
+		err = errors.Join(lost, err)
 	}
 	m.settle.announce(f, c.now)
 	return errno(&c, err)
@@ -267,6 +277,9 @@ func (m *Mount) shut(f *openFile) {
 		err := f.file.Close(m.base)
 		if err != nil && f.told.Load() {
 			err = nil // whoever wrote has heard of it
+		}
+		if lost := f.unheard.Load(); err == nil && lost != nil {
+			err = *lost
 		}
 		if err != nil {
 			err = fmt.Errorf("a file (inode handle %s): %w", f.node.handle(), err)
