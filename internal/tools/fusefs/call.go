@@ -54,6 +54,7 @@ func interruptible(ctx context.Context, end context.CancelFunc, cancel <-chan st
 // waits no longer than grace if it was killed, and than exitPatience if it ends by itself.
 func (m *Mount) closing(cancel <-chan struct{}, h *fuse.InHeader) call {
 	c := m.begin(cancel, h)
+	pid := h.Pid // h is another request's when this one has been answered
 	go func() {
 		begun := time.Now()
 		tick := time.NewTicker(watchEvery)
@@ -68,7 +69,7 @@ func (m *Mount) closing(cancel <-chan struct{}, h *fuse.InHeader) call {
 			if waited < grace {
 				continue
 			}
-			if out, bySignal := exiting(h.Pid); out && (bySignal || waited > exitPatience) {
+			if out, bySignal := exiting(pid); out && (bySignal || waited > exitPatience) {
 				c.end()
 				return
 			}
