@@ -139,7 +139,7 @@ func (o *config) checkCache() error {
 	return nil
 }
 
-// server is who has the files: the same in every run, and for every way in which they are mounted.
+// server names the server that has the files: the same in every run, and for every way in which they are mounted.
 func (o *config) server() string {
 	return net.JoinHostPort(strings.ToLower(o.Host), strconv.Itoa(int(cmp.Or(o.NFSPort, o.Port))))
 }

@@ -15,7 +15,7 @@ import (
 
 // Options say what is cached.
 type Options struct {
-	Server string // who has the files: a host and port, the same in every run
+	Server string // that has the files: a host and port, the same in every run
 	Mark   string // keeps apart what is cached for the same files: fsc=MARK
 	Caller vfs.Caller
 	// Now is the clock that is compared with files' times; nil is time.Now.

@@ -15,7 +15,7 @@ import (
 // folder is a directory that a program has open, and its one listing.
 type folder struct {
 	node *node
-	fs   vfs.FS // of who has opened it
+	fs   vfs.FS // the opener's view
 	base context.Context
 
 	mu   sync.Mutex // guards what follows; held over the calls of a listing

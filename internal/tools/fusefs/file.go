@@ -15,7 +15,7 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// openFile is a file that a program has open. It is used with the rights of who has opened it.
+// openFile is a file that a program has open. It is used with the opener's rights.
 type openFile struct {
 	file   vfs.File
 	node   *node

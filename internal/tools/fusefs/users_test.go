@@ -124,7 +124,7 @@ func TestLocks(t *testing.T) {
 	fails(t, syscall.Flock(int(fb.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 	got := make(chan error, 1)
 	go func() { got <- syscall.Flock(int(fb.Fd()), syscall.LOCK_EX) }()
-	check(t, fa.Close()) // frees it: who waits gets it
+	check(t, fa.Close()) // frees it: the waiting process gets it
 	check(t, <-got)
 	check(t, fb.Close())
 }

@@ -98,7 +98,7 @@ func (s *socket) accept() {
 			_ = c.Close()
 			continue
 		}
-		_, _ = c.Write([]byte{helloWord}) // who asks waits for it, so as to be told for certain
+		_, _ = c.Write([]byte{helloWord}) // umount waits for it, so as to be told for certain
 		go s.read(c)
 	}
 }
@@ -127,11 +127,11 @@ func (s *socket) report(r *Report) {
 	defer s.mu.Unlock()
 	for _, c := range s.asks {
 		_ = c.SetWriteDeadline(time.Now().Add(tellPatience))
-		_, _ = c.Write(text) // who has gone does not want to know
+		_, _ = c.Write(text) // an umount that has gone does not want to know
 	}
 }
 
-// close ends what listens. Who has asked and was not told learns that the mount has ended.
+// close ends what listens. An umount that has asked and was not told learns that the mount has ended.
 func (s *socket) close() {
 	if s.l != nil {
 		_ = s.l.Close() // which removes the name

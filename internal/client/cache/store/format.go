@@ -31,7 +31,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Key names a file of a server. It says nothing of how it is mounted.
 type Key struct {
-	Server string // who has it: a host and port
+	Server string // that has it: a host and port
 	Mark   string // what the user gave with fsc=
 	FSID   [2]uint64
 	Handle vfs.Handle

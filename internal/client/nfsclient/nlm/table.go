@@ -40,14 +40,14 @@ type entry struct {
 	turn  chan struct{} // full while an operation has it
 	uses  int           // operations; guarded by shared.mu
 
-	// Changed by who has the turn, under shared.mu.
+	// The operation that has the turn changes these, under shared.mu.
 	set  byterange.Set
 	auth oncrpc.Auth // with which it was locked last
 	lost *LostError  // of which the owner has to be told
 
 	// epoch is that in which the server was known to hold set. mixed says that some of set
 	// may be from before a restart, and some from after it; again are ranges that were
-	// locked on both sides of it. Who has the turn uses them.
+	// locked on both sides of it. The operation that has the turn uses them.
 	epoch uint64
 	mixed bool
 	again byterange.Set
