@@ -175,3 +175,62 @@ func isVFS(f *ast.File, e ast.Expr) bool {
 	}
 	return false
 }
+
+// TestPassersOnlyPass: a wrapper that is passed by (vfs.Passer) has no answer of its own to what
+// vfs.Asked says is asked past it.
+func TestPassersOnlyPass(t *testing.T) {
+	asked := []string{"Root", "GetAttr", "Access", "Lookup", "Readlink", "ReadDir"}
+	passers := 0
+	for _, dir := range goDirs(t) {
+		methods := make(map[string][]string) // of the types of one package
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range f.Decls {
+				if m, ok := d.(*ast.FuncDecl); ok && m.Recv != nil && !strings.HasSuffix(name, "_test.go") {
+					of := receiver(m)
+					methods[of] = append(methods[of], m.Name.Name)
+				}
+			}
+		}
+		for of, has := range methods {
+			if !slices.Contains(has, "Asked") {
+				continue
+			}
+			passers++
+			for _, m := range asked {
+				if slices.Contains(has, m) {
+					t.Errorf("%s: %s.%s is passed by: Asked leads past it", dir, of, m)
+				}
+			}
+		}
+	}
+	if passers < 3 {
+		t.Errorf("found %d types with Asked: nlm, cache and readahead have it", passers)
+	}
+}
+
+// goDirs are the directories of the module.
+func goDirs(t *testing.T) (dirs []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS("."), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if d.Name() == "testdata" || path != "." && strings.HasPrefix(d.Name(), ".") {
+			return fs.SkipDir
+		}
+		dirs = append(dirs, path)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dirs
+}

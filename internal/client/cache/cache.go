@@ -33,6 +33,7 @@ type FS struct {
 var (
 	_ vfs.Closer    = (*FS)(nil)
 	_ vfs.Unwrapper = (*FS)(nil)
+	_ vfs.Passer    = (*FS)(nil)
 	_ vfs.Holder    = (*FS)(nil)
 	_ vfs.Locker    = (*FS)(nil)
 )
@@ -68,6 +69,9 @@ func (s *shared) now() int64 { return int64(time.Since(s.base)) }
 
 // Unwrap returns the FS below.
 func (f *FS) Unwrap() any { return f.FS }
+
+// Asked implements vfs.Passer.
+func (f *FS) Asked() vfs.FS { return vfs.Asked(f.FS) }
 
 // Holds implements vfs.Holder. What another process writes by a descriptor does not pass through here.
 func (f *FS) Holds(power any) bool {

@@ -30,6 +30,7 @@ type FS struct {
 var (
 	_ vfs.Closer    = (*FS)(nil)
 	_ vfs.Unwrapper = (*FS)(nil)
+	_ vfs.Passer    = (*FS)(nil)
 	_ vfs.Holder    = (*FS)(nil)
 )
 
@@ -48,6 +49,9 @@ func New(inner vfs.FS, opt Options) *FS {
 
 // Unwrap returns the FS below.
 func (f *FS) Unwrap() any { return f.FS }
+
+// Asked implements vfs.Passer.
+func (f *FS) Asked() vfs.FS { return vfs.Asked(f.FS) }
 
 // Holds implements vfs.Holder. The power to lock is passed on, by methods here. One power of the FS
 // below ends: what another process writes by a descriptor does not pass through here.

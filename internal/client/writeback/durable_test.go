@@ -77,7 +77,7 @@ func (f *answersFile) Commit(ctx context.Context, off, n uint64, w *vfs.Written)
 func newAnswers(t *testing.T, mem memfs.Options, opt Options) (*rig, *edits) {
 	r := newRig(t, mem, opt)
 	e := new(edits)
-	r.fs.inner = &answers{FS: r.below, edit: e}
+	r.over(&answers{FS: r.below, edit: e})
 	return r, e
 }
 
@@ -162,7 +162,7 @@ func TestLateReply(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, memfs.Options{WriteMax: 4096}, Options{})
 			slow := &slowReply{FS: r.below}
-			r.fs.inner = slow
+			r.over(slow)
 			f, h := r.open("f", vfs.OpenHow{})
 			data := pattern(3 * 4096)
 			if known {

@@ -69,6 +69,6 @@ func newFar(t *testing.T, delay time.Duration, bandwidth float64, opt Options) *
 func newFarOf(t *testing.T, unit uint32, delay time.Duration, bandwidth float64, opt Options) *rig {
 	t.Helper()
 	r := newRig(t, memfs.Options{ReadMax: unit, WriteMax: unit}, opt)
-	r.fs.inner = &farFS{FS: r.below, line: sim.NewLine(delay, bandwidth)}
+	r.over(&farFS{FS: r.below, line: sim.NewLine(delay, bandwidth)})
 	return r
 }

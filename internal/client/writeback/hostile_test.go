@@ -292,11 +292,11 @@ func TestRenameBeforeTruncate(t *testing.T) {
 	f, h := r.open("f", vfs.OpenHow{})
 	data := bytes.Repeat([]byte("data"), 1000)
 	r.write(f, 0, data)
-	r.fs.inner = &renamer{FS: r.below, between: func() {
+	r.over(&renamer{FS: r.below, between: func() {
 		if _, _, err := r.below.Rename(ctx, root, "f", root, "g"); err != nil {
 			t.Error(err)
 		}
-	}}
+	}})
 	g, _ := r.open("f", vfs.OpenHow{Trunc: true})
 	r.ok(g.Close(ctx))
 	r.below.Restart()

@@ -133,3 +133,36 @@ func TestSyncReachesBelow(t *testing.T) {
 		}
 	}
 }
+
+// passer passes questions on to below. A call that comes to it panics: it has no FS.
+type passer struct {
+	vfs.FS
+	below vfs.FS
+}
+
+func (p *passer) As(c *vfs.Caller) vfs.FS { return &passer{below: p.below.As(c)} }
+func (p *passer) Asked() vfs.FS           { return vfs.Asked(p.below) }
+
+// TestQuestionsPassLayers: what is asked of names and attributes goes to the FS that answers it, past
+// the layers between, for every view.
+func TestQuestionsPassLayers(t *testing.T) {
+	wb := writeback.New(&passer{below: &passer{below: memfs.New(memfs.Options{})}}, writeback.Options{})
+	for _, fs := range []vfs.FS{wb, wb.As(&vfs.Caller{})} {
+		root, _, err := fs.Root(t.Context())
+		if err != nil {
+			t.Fatal("Root:", err)
+		}
+		if _, err := fs.GetAttr(t.Context(), root, vfs.MaskV3); err != nil {
+			t.Error("GetAttr:", err)
+		}
+		if _, _, err := fs.Access(t.Context(), root, vfs.AccessLookup); err != nil {
+			t.Error("Access:", err)
+		}
+		if _, _, _, err := fs.Lookup(t.Context(), root, ".."); err != nil {
+			t.Error("Lookup:", err)
+		}
+		for _, err := range fs.ReadDir(t.Context(), root, vfs.Pos{}, 0, 0) {
+			t.Error("ReadDir:", err)
+		}
+	}
+}

@@ -66,7 +66,7 @@ func TestStuckObjects(t *testing.T) {
 func stuckObjects(t *testing.T, silent bool, many int) {
 	r := newRig(t, memfs.Options{WriteMax: 4096}, Options{MaxDirty: 256 << 10, Patience: math.MaxInt64})
 	below := &stuckFS{FS: r.below, silent: silent, let: make(chan struct{}), stuck: make(map[vfs.Handle]bool)}
-	r.fs.inner = below
+	r.over(below)
 	data := pattern(512 << 10)
 	var writers sync.WaitGroup
 	for i := range many {

@@ -97,7 +97,7 @@ func TestSizesWhileStored(t *testing.T) {
 				root, _, err := r.fs.Root(ctx)
 				r.ok(err)
 				f, h := r.open("f", vfs.OpenHow{})
-				r.fs.inner = &slowReplies{r.below, func() { r.ok(store(r, f)) }}
+				r.over(&slowReplies{r.below, func() { r.ok(store(r, f)) }})
 				r.write(f, 0, []byte("abc"))
 				if a, err := size(r, root, h); err != nil || a.Has(vfs.MaskSize) && a.Size != 3 {
 					t.Errorf("size %d, %v, want 3, or none", a.Size, err)
@@ -120,7 +120,7 @@ func TestSizeAfterRestart(t *testing.T) {
 		r := newRig(t, memfs.Options{}, Options{})
 		f, h := r.open("f", vfs.OpenHow{})
 		r.write(f, 0, []byte("abc"))
-		r.fs.inner = &slowReplies{r.below, func() { r.ok(r.commit(f)) }}
+		r.over(&slowReplies{r.below, func() { r.ok(r.commit(f)) }})
 		f.(*holeFile).view = r.fs
 		if !appends {
 			if a, err := r.fs.GetAttr(ctx, h, vfs.MaskSize); err != nil || !a.Has(vfs.MaskSize) || a.Size != 3 {
@@ -201,13 +201,13 @@ func TestSizesInListing(t *testing.T) {
 			r.ok(err)
 			f, _ := r.open("f", vfs.OpenHow{})
 			began := false
-			r.fs.inner = &slowReplies{r.below, func() {
+			r.over(&slowReplies{r.below, func() {
 				if !began {
 					began = true
 					r.write(f, 0, []byte("abc"))
 					later(r, f)
 				}
-			}}
+			}})
 			for e, err := range r.fs.ReadDir(t.Context(), root, vfs.Pos{}, vfs.MaskSize|vfs.MaskHandle, 0) {
 				r.ok(err)
 				if string(e.Name) == "f" && e.Attr.Has(vfs.MaskSize) && e.Attr.Size != 3 {

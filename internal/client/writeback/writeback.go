@@ -32,7 +32,8 @@ type Options struct {
 // FS is one caller's view. It is a vfs.FS and a [vfs.Closer], and has the powers of
 // the FS below but for a few: see [FS.Holds].
 type FS struct {
-	inner vfs.FS
+	inner vfs.FS // below
+	asked vfs.FS // what answers questions about names and attributes: see [vfs.Asked]
 	s     *shared
 }
 
@@ -53,8 +54,10 @@ func New(inner vfs.FS, opt Options) *FS {
 	if opt.Pool == nil {
 		opt.Pool = new(bufpool.Pool)
 	}
-	return &FS{inner: inner, s: newShared(opt)}
+	return over(inner, newShared(opt))
 }
+
+func over(inner vfs.FS, s *shared) *FS { return &FS{inner: inner, asked: vfs.Asked(inner), s: s} }
 
 // Unwrap returns the FS below.
 func (f *FS) Unwrap() any { return f.inner }
@@ -63,10 +66,10 @@ func (f *FS) Unwrap() any { return f.inner }
 func (f *FS) Dirty() int64 { return f.s.dirty.Load() }
 
 // As returns the view of another caller, with the same dirty bytes.
-func (f *FS) As(c *vfs.Caller) vfs.FS { return &FS{inner: f.inner.As(c), s: f.s} }
+func (f *FS) As(c *vfs.Caller) vfs.FS { return over(f.inner.As(c), f.s) }
 
 // Root passes through.
-func (f *FS) Root(ctx context.Context) (vfs.Handle, vfs.Attr, error) { return f.inner.Root(ctx) }
+func (f *FS) Root(ctx context.Context) (vfs.Handle, vfs.Attr, error) { return f.asked.Root(ctx) }
 
 // Info passes through.
 func (f *FS) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (vfs.Info, error) {
@@ -77,13 +80,13 @@ func (f *FS) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (vfs.Inf
 func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr, error) {
 	n := f.s.node(h)
 	if n == nil {
-		return f.inner.GetAttr(ctx, h, want)
+		return f.asked.GetAttr(ctx, h, want)
 	}
 	if err := n.drain(ctx, 0, math.MaxUint64); err != nil {
 		return vfs.Attr{}, err
 	}
 	since := f.s.stableCount.Load()
-	attr, err := f.inner.GetAttr(ctx, h, want)
+	attr, err := f.asked.GetAttr(ctx, h, want)
 	if err != nil || n.grow(since, &attr) {
 		return attr, err
 	}
@@ -92,7 +95,7 @@ func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr
 	if err := n.commit(ctx); err != nil {
 		return vfs.Attr{}, err
 	}
-	if attr, err = f.inner.GetAttr(ctx, h, want); err == nil {
+	if attr, err = f.asked.GetAttr(ctx, h, want); err == nil {
 		n.grow(math.MaxUint64, &attr)
 	}
 	return attr, err
@@ -151,7 +154,7 @@ func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard 
 // Access passes through.
 func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Access, vfs.Attr, error) {
 	since := f.s.stableCount.Load()
-	got, attr, err := f.inner.Access(ctx, h, want)
+	got, attr, err := f.asked.Access(ctx, h, want)
 	f.growSince(since, h, &attr)
 	return got, attr, err
 }
@@ -159,14 +162,14 @@ func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Acc
 // Lookup passes through.
 func (f *FS) Lookup(ctx context.Context, dir vfs.Handle, name string) (h vfs.Handle, attr, dirAttr vfs.Attr, err error) {
 	since := f.s.stableCount.Load()
-	h, attr, dirAttr, err = f.inner.Lookup(ctx, dir, name)
+	h, attr, dirAttr, err = f.asked.Lookup(ctx, dir, name)
 	f.growSince(since, h, &attr)
 	return h, attr, dirAttr, err
 }
 
 // Readlink passes through.
 func (f *FS) Readlink(ctx context.Context, h vfs.Handle) (string, vfs.Attr, error) {
-	return f.inner.Readlink(ctx, h)
+	return f.asked.Readlink(ctx, h)
 }
 
 // Create passes through, and cuts what is dirty in an existing file.
@@ -193,7 +196,7 @@ func (f *FS) resizing(ctx context.Context, at vfs.At, size uint64, call func() (
 	if at.Name != "" && f.Dirty() > 0 {
 		// What there is to be cut is found by handle. If the look-up fails, so
 		// will the call, or make a file.
-		h, _, _, _ = f.inner.Lookup(ctx, at.Dir, at.Name)
+		h, _, _, _ = f.asked.Lookup(ctx, at.Dir, at.Name)
 	}
 	n := f.s.node(h)
 	if n == nil {
@@ -228,7 +231,7 @@ func (f *FS) Rename(ctx context.Context, fromDir vfs.Handle, fromName string, to
 
 // ReadDir passes through; sizes include what is dirty if handles were asked for.
 func (f *FS) ReadDir(ctx context.Context, dir vfs.Handle, from vfs.Pos, want vfs.Mask, maxBytes uint32) iter.Seq2[*vfs.Entry, error] {
-	all := f.inner.ReadDir(ctx, dir, from, want, maxBytes)
+	all := f.asked.ReadDir(ctx, dir, from, want, maxBytes)
 	if want&vfs.MaskSize == 0 || want&vfs.MaskHandle == 0 {
 		return all
 	}

@@ -33,6 +33,9 @@ type rig struct {
 	ops   map[string]int
 }
 
+// over puts another FS below the file system.
+func (r *rig) over(below vfs.FS) { *r.fs = *over(below, r.fs.s) }
+
 func newRig(t *testing.T, mem memfs.Options, opt Options) *rig {
 	t.Helper()
 	r := &rig{t: t, pool: new(bufpool.Pool), ops: make(map[string]int)}
@@ -62,7 +65,7 @@ func newRig(t *testing.T, mem memfs.Options, opt Options) *rig {
 
 // readAhead puts reading ahead between the wrapper and below.
 func (r *rig) readAhead(below vfs.FS, total int64) {
-	r.fs.inner = readahead.New(below, readahead.Options{Total: total, Pool: r.pool})
+	r.over(readahead.New(below, readahead.Options{Total: total, Pool: r.pool}))
 }
 
 func (r *rig) setFault(f func(ctx context.Context, op string) error) {
@@ -627,7 +630,7 @@ func (f *slowFile) Commit(ctx context.Context, off, n uint64, w *vfs.Written) er
 func TestWriteDuringCommit(t *testing.T) {
 	r := newRig(t, memfs.Options{WriteMax: 4096}, Options{})
 	slow := &slowReply{FS: r.below}
-	r.fs.inner = slow
+	r.over(slow)
 	f, h := r.open("f", vfs.OpenHow{})
 	data := pattern(8192)
 	r.write(f, 0, data[:4096])

@@ -42,6 +42,7 @@ var (
 	_ vfs.Locker    = (*FS)(nil)
 	_ vfs.Closer    = (*FS)(nil)
 	_ vfs.Unwrapper = (*FS)(nil)
+	_ vfs.Passer    = (*FS)(nil)
 )
 
 // shared is what the views have in common.
@@ -93,6 +94,9 @@ func New(inner vfs.FS, o Options) *FS {
 
 // Unwrap returns the FS below.
 func (f *FS) Unwrap() any { return f.FS }
+
+// Asked implements vfs.Passer.
+func (f *FS) Asked() vfs.FS { return vfs.Asked(f.FS) }
 
 // As returns the view of another caller, with the same locks.
 func (f *FS) As(c *vfs.Caller) vfs.FS {
