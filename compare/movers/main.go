@@ -7,8 +7,9 @@
 // There are two trees: Go's own source, and -files files of 4 KiB in directories of 100. The issue
 // that asked for this names 100,000 files; the default is a fifth, which says the same in less
 // time. Sources are in the page cache. In every round each mover has its turn, every other round
-// backwards; what is printed are medians. Behind each turn the copy is counted, removed, and its file
-// system synced, so that nobody pays for another's bytes.
+// backwards; what is printed are medians. Behind each turn the copy is counted, and its file
+// system synced, so that nobody pays for another's bytes. All copies are removed in the end, so that
+// the disk needs room for them.
 //
 // The movers differ in what is on the disk when they end: the last column says what each of them
 // syncs. So there are two times: until the mover has ended, and until a syncfs(2) behind it has. The
