@@ -312,6 +312,9 @@ type At struct {
 	Dir  Handle
 	Name string
 	H    Handle
+	// Label is what people call the file: a name or a path, as the caller knows it, or "". Nothing is
+	// looked up by it.
+	Label string
 }
 
 // Opened says what Open opened.

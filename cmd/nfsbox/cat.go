@@ -67,7 +67,7 @@ func (c *catCmd) Run(e *env) error {
 }
 
 func (c *catCmd) file(ctx context.Context, out *output, p *place.Place, r vfs.Resolved, buf []byte) (err error) {
-	f, _, err := p.FS.Open(ctx, vfs.At{H: r.Handle}, &vfs.OpenHow{Access: vfs.ShareRead})
+	f, _, err := p.FS.Open(ctx, vfs.At{H: r.Handle, Label: r.Name}, &vfs.OpenHow{Access: vfs.ShareRead})
 	if err != nil {
 		return err
 	}

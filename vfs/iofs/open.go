@@ -98,7 +98,7 @@ func (f *FS) openFound(name string, at found, flag int) (*File, error) {
 		return nil, vfs.ErrInval
 	}
 	how := &vfs.OpenHow{Access: shares(flag), Owner: newOwner(), Trunc: flag&os.O_TRUNC != 0}
-	file, opened, err := f.fs.Open(f.ctx, vfs.At{H: at.handle}, how)
+	file, opened, err := f.fs.Open(f.ctx, vfs.At{H: at.handle, Label: name}, how)
 	if err != nil {
 		return nil, err
 	}

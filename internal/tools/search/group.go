@@ -124,7 +124,7 @@ func (e errShow) Unwrap() error { return e.error }
 func (g *Group) one(s *lines.Searcher, t *task) (err error) {
 	from := t.Read
 	if from == nil {
-		f, _, err := t.FS.Open(g.ctx, vfs.At{H: t.Handle}, &vfs.OpenHow{Access: vfs.ShareRead})
+		f, _, err := t.FS.Open(g.ctx, vfs.At{H: t.Handle, Label: t.Name}, &vfs.OpenHow{Access: vfs.ShareRead})
 		if err != nil {
 			return g.o.Done(t.out, &t.File, new(lines.Result), err)
 		}

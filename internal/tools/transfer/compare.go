@@ -26,12 +26,12 @@ func Compare(ctx context.Context, a, b Source, size uint64, o *Options) (cmp Com
 		return cmp, nil
 	}
 	how := &vfs.OpenHow{Access: vfs.ShareRead}
-	fa, _, err := a.FS.Open(ctx, vfs.At{H: a.Handle}, how)
+	fa, _, err := a.FS.Open(ctx, vfs.At{H: a.Handle, Label: a.Name}, how)
 	if err != nil {
 		return cmp, fmt.Errorf("open the source: %w", err)
 	}
 	defer func() { err = closeAfter(ctx, fa, err) }()
-	fb, _, err := b.FS.Open(ctx, vfs.At{H: b.Handle}, how)
+	fb, _, err := b.FS.Open(ctx, vfs.At{H: b.Handle, Label: b.Name}, how)
 	if err != nil {
 		return cmp, fmt.Errorf("open the destination: %w", err)
 	}

@@ -98,7 +98,7 @@ func (c *copier) publish(ctx context.Context) error {
 // openSource opens the source and finds out its attributes before it is read. For a file of one
 // chunk those of the listing suffice: if they are out of date, another attempt costs little.
 func (c *copier) openSource(ctx context.Context) error {
-	in, opened, err := c.src.FS.Open(ctx, vfs.At{H: c.src.Handle}, &vfs.OpenHow{Access: vfs.ShareRead})
+	in, opened, err := c.src.FS.Open(ctx, vfs.At{H: c.src.Handle, Label: c.src.Name}, &vfs.OpenHow{Access: vfs.ShareRead})
 	if err != nil {
 		return &sourceError{err: fmt.Errorf("open the source: %w", err), opening: true}
 	}

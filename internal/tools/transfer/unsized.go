@@ -69,7 +69,7 @@ func (c *copier) unsized(ctx context.Context) (after vfs.Attr, err error) {
 // ends. Otherwise unsized is false, and nothing was compared.
 func CompareUnsized(ctx context.Context, a, b Source, o *Options) (cmp Comparison, unsized bool, err error) {
 	how := &vfs.OpenHow{Access: vfs.ShareRead}
-	fa, _, err := a.FS.Open(ctx, vfs.At{H: a.Handle}, how)
+	fa, _, err := a.FS.Open(ctx, vfs.At{H: a.Handle, Label: a.Name}, how)
 	if err != nil {
 		return cmp, false, fmt.Errorf("open the source: %w", err)
 	}
@@ -77,7 +77,7 @@ func CompareUnsized(ctx context.Context, a, b Source, o *Options) (cmp Compariso
 	if unsized, err = hasUnsized(ctx, &a, fa); !unsized || err != nil {
 		return cmp, false, err
 	}
-	fb, _, err := b.FS.Open(ctx, vfs.At{H: b.Handle}, how)
+	fb, _, err := b.FS.Open(ctx, vfs.At{H: b.Handle, Label: b.Name}, how)
 	if err != nil {
 		return cmp, false, fmt.Errorf("open the destination: %w", err)
 	}
