@@ -65,6 +65,7 @@ type CacheStats struct {
 	BadChecksums uint64 `json:"bad_checksums"` // pieces that were not what had been written
 	Culled       uint64 `json:"culled"`        // entries that were removed to make room
 	Refused      uint64 `json:"refused"`       // pieces for which there was no room
+	Bypassed     uint64 `json:"bypassed"`      // of the misses, reads that the server answers sooner than the cache's disk
 }
 
 // CacheError says that the cache cannot be used as it was asked for: its directory or its configuration is wrong. It is of
@@ -81,12 +82,7 @@ func (c *Client) cacheStats() CacheStats {
 	if c.cache == nil {
 		return CacheStats{State: "off"}
 	}
-	s := c.cache.Stats()
-	return CacheStats{
-		State: s.State, Why: s.Why, Entries: s.Entries, Bytes: s.Bytes, Size: s.Size,
-		Hits: s.Hits, Misses: s.Misses, BytesHit: s.BytesHit, BytesFilled: s.BytesFilled, Stale: s.Stale,
-		Damaged: s.Damaged, BadChecksums: s.BadChecksums, Culled: s.Culled, Refused: s.Refused,
-	}
+	return CacheStats(c.cache.Stats())
 }
 
 func setFSC(u *URL, v string) error {

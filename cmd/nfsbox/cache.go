@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"time"
 
@@ -30,12 +31,12 @@ func (*cacheCmd) Help() string {
   nfsbox cache check --cache-config /etc/cachefilesd.conf
 
 status shows how much is kept, and what all runs have counted. ls lists the entries: each is one version of one file,
-with its ID, what is kept of it, its size, its server, and the name by which it was opened, or else its handle. verify reads all that is
+with its ID, what is kept of it, its size, its server, and the name or path by which it was first opened, or else its handle. verify reads all that is
 kept, and compares it with its checksums; what is damaged would not have been used, and is read from the server anew.
 
 flush removes the entries with these IDs, or all. cull removes the oldest ones until there is as much room as the
-configuration asks for. pin keeps entries from being removed to make room, unpin no longer. A changed file's
-entry is removed all the same. These four need the directory for themselves: while another process has it, they end with status 2.
+configuration asks for. pin keeps entries from being removed to make room, unpin no longer. What is pinned may take half of
+size. A changed file's entry is removed all the same. These four need the directory for themselves: while another process has it, they end with status 2.
 
 check reads the configuration, names each line that is wrong, and says what the others mean. Nothing is
 opened.
@@ -83,6 +84,7 @@ type cacheEvent struct {
 	BadChecksums uint64 `json:"bad_checksums"`
 	Culled       uint64 `json:"culled"`
 	Refused      uint64 `json:"refused"`
+	Bypassed     uint64 `json:"bypassed"`
 }
 
 // cachedEvent is a line of JSON of ls and verify.
@@ -109,19 +111,21 @@ type cacheDoneEvent struct {
 
 // cacheConfigEvent is a line of JSON of check.
 type cacheConfigEvent struct {
-	Dir      string   `json:"dir"`
-	Tag      string   `json:"tag"`
-	Brun     int      `json:"brun"`
-	Bcull    int      `json:"bcull"`
-	Bstop    int      `json:"bstop"`
-	Frun     int      `json:"frun"`
-	Fcull    int      `json:"fcull"`
-	Fstop    int      `json:"fstop"`
-	NoCull   bool     `json:"nocull"`
-	Size     int64    `json:"size"`
-	Granule  int      `json:"granule"`
-	Checksum bool     `json:"checksum"`
-	Notes    []string `json:"notes"`
+	Dir       string   `json:"dir"`
+	Tag       string   `json:"tag"`
+	Brun      int      `json:"brun"`
+	Bcull     int      `json:"bcull"`
+	Bstop     int      `json:"bstop"`
+	Frun      int      `json:"frun"`
+	Fcull     int      `json:"fcull"`
+	Fstop     int      `json:"fstop"`
+	NoCull    bool     `json:"nocull"`
+	Size      int64    `json:"size"`
+	Granule   int      `json:"granule"`
+	Checksum  bool     `json:"checksum"`
+	Pin       []string `json:"pin"`
+	StatsFile string   `json:"statsfile"`
+	Notes     []string `json:"notes"`
 }
 
 func (c *cacheCmd) Run(e *env) error {
@@ -164,7 +168,7 @@ func (c *cacheCmd) status(out *output, cfg *conf.Config) error {
 	}
 	v := cacheEvent{
 		Dir: path, InUse: used, Entries: s.Entries, Bytes: s.Bytes, Size: cfg.Size, Hits: s.Hits, Misses: s.Misses, BytesHit: s.BytesHit,
-		BytesFilled: s.BytesFilled, Stale: s.Stale, Damaged: s.Damaged, BadChecksums: s.BadChecksums, Culled: s.Culled, Refused: s.Refused,
+		BytesFilled: s.BytesFilled, Stale: s.Stale, Damaged: s.Damaged, BadChecksums: s.BadChecksums, Culled: s.Culled, Refused: s.Refused, Bypassed: s.Bypassed,
 	}
 	if c.JSON {
 		return out.event("cache", v)
@@ -179,13 +183,13 @@ func (c *cacheCmd) status(out *output, cfg *conf.Config) error {
 	return out.text(fmt.Sprintf(`%s%s
 kept            %s files, %s%s
 hits            %s reads, %s
-misses          %s reads
+misses          %s reads, %s of them because the server was quicker than the disk
 written         %s
 stale           %s entries of which the server had another version
 damaged         %s entries, and %s granules with a wrong checksum
 culled          %s entries, and no room for %s granules
 `, progress.Clean(path), use, progress.Count(uint64(v.Entries)), progress.Size(uint64(v.Bytes)), room,
-		progress.Count(v.Hits), progress.Size(v.BytesHit), progress.Count(v.Misses), progress.Size(v.BytesFilled),
+		progress.Count(v.Hits), progress.Size(v.BytesHit), progress.Count(v.Misses), progress.Count(v.Bypassed), progress.Size(v.BytesFilled),
 		progress.Count(v.Stale), progress.Count(v.Damaged), progress.Count(v.BadChecksums), progress.Count(v.Culled), progress.Count(v.Refused)))
 }
 
@@ -227,7 +231,8 @@ func (c *cacheCmd) check(out *output, cfg *conf.Config) error {
 	if c.JSON {
 		return out.event("cache_config", cacheConfigEvent{
 			Dir: cfg.Dir, Tag: cfg.Tag, Brun: l.Brun, Bcull: l.Bcull, Bstop: l.Bstop, Frun: l.Frun, Fcull: l.Fcull, Fstop: l.Fstop,
-			NoCull: cfg.NoCull, Size: cfg.Size, Granule: cfg.Granule, Checksum: !cfg.NoChecksum, Notes: append([]string{}, cfg.Notes...),
+			NoCull: cfg.NoCull, Size: cfg.Size, Granule: cfg.Granule, Checksum: !cfg.NoChecksum,
+			Pin: append([]string{}, cfg.Pin...), StatsFile: cfg.StatsFile, Notes: append([]string{}, cfg.Notes...),
 		})
 	}
 	return out.text(fmt.Sprintf("%s: culled below %d%% of the blocks and %d%% of the files, until %d%% and %d%%; nothing is added below %d%% and %d%%\n",
@@ -252,9 +257,12 @@ func (c *cacheCmd) change(out *output, cfg *conf.Config) (err error) {
 		return c.done(out, "culled", st.Cull())
 	}
 	for i, id := range ids {
-		if !st.Pin(id, c.Do == "pin") {
+		switch failed := st.Pin(id, c.Do == "pin"); {
+		case errors.Is(failed, fs.ErrNotExist):
 			out.failed(c.IDs[i], fmt.Errorf("there is no entry %s", c.IDs[i]))
-		} else if c.JSON {
+		case failed != nil:
+			out.failed(c.IDs[i], fmt.Errorf("entry %s: %w", c.IDs[i], failed))
+		case c.JSON:
 			err = errors.Join(err, out.event(c.Do+"ned", cacheDoneEvent{ID: c.IDs[i], Entries: 1}))
 		}
 	}

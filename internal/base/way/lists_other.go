@@ -1,5 +1,5 @@
 //go:build !linux
 
-package paths
+package way
 
 func hasList(string) bool { return false }

@@ -1,4 +1,4 @@
-package paths
+package way
 
 import (
 	"errors"
@@ -19,10 +19,10 @@ type Step struct {
 	Info fs.FileInfo
 }
 
-// Way is how a path is looked up, the root first: every symbolic link on the way, the
+// Of is how a path is looked up, the root first: every symbolic link on the way, the
 // directories in which its names and those of the links are looked up, and what it
 // leads to. It ends where nothing is there.
-func Way(path string) (way []Step, err error) {
+func Of(path string) (way []Step, err error) {
 	if !filepath.IsAbs(path) {
 		here, err := os.Getwd()
 		if err != nil {

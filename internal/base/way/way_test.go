@@ -1,4 +1,4 @@
-package paths
+package way
 
 import (
 	"os"
@@ -13,7 +13,7 @@ func TestWayOfLinks(t *testing.T) {
 	if err := os.Symlink("circle/on", circle); err != nil {
 		t.Fatal(err)
 	}
-	if way, err := Way(circle); err == nil || !strings.Contains(err.Error(), "too many") {
-		t.Errorf("%d steps, %v", len(way), err)
+	if steps, err := Of(circle); err == nil || !strings.Contains(err.Error(), "too many") {
+		t.Errorf("%d steps, %v", len(steps), err)
 	}
 }

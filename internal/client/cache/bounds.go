@@ -26,6 +26,22 @@ const (
 	// maxTries bounds how often a read begins anew because a fetch of another reader came to
 	// nothing. At the bound it goes straight through.
 	maxTries = 8
+	// samples is how many of the last samples of the disk, and of the server, are compared (contest). fewSamples of the
+	// server will do.
+	samples    = 16
+	fewSamples = 4
+	// loses8 is how much longer the disk takes than the server when it loses, in eighths.
+	loses8 = 12
+	// quickSmall and quickLarge are what the disk may take in any case, for a small read and for a mebibyte: what is
+	// kept spares the server, too.
+	quickSmall = time.Millisecond
+	quickLarge = 4 * time.Millisecond
+	// minPast is for how long reads go past a disk that is slower. Each time that it is found to be slower still
+	// doubles that, up to maxPast.
+	minPast = 10 * time.Second
+	maxPast = 10 * time.Minute
+	// maxProbe bounds for how long reads go past a slow disk to learn what the server takes. A few reads are enough.
+	maxProbe = time.Second
 	// maxGrants bounds the remembered rights of callers. At the bound all are forgotten.
 	maxGrants = 16 << 10
 )

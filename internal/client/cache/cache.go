@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,8 @@ type shared struct {
 	attrs   sync.Pool    // of *vfs.Attr
 	settle  atomic.Int64 // nanoseconds; 0: not known yet
 
+	contests [kinds]contest
+
 	mu     sync.Mutex
 	nodes  map[vfs.Handle]*node // of open files
 	grants map[grantKey]grant
@@ -58,10 +61,13 @@ func New(inner vfs.FS, st *store.Store, o Options) *FS {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &FS{FS: inner, who: whoIs(&o.Caller), s: &shared{
+	s := &shared{
 		o: o, store: st, base: time.Now(), fetches: make(chan struct{}, maxFetches),
 		nodes: make(map[vfs.Handle]*node), grants: make(map[grantKey]grant),
-	}}
+	}
+	s.contests[small].quick, s.contests[large].quick = float64(quickSmall), float64(quickLarge)
+	st.Watch(s.tookDisk)
+	return &FS{FS: inner, who: whoIs(&o.Caller), s: s}
 }
 
 // now is the time since the FS was made.
@@ -127,7 +133,7 @@ func (f *FS) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, v
 	if how.Trunc || how.Create != nil && how.Create.Set.Valid&vfs.MaskSize != 0 {
 		f.s.changed(opened.H)
 	}
-	return f.open(inner, at.Name, &opened, how.Access, seen), opened, nil
+	return f.open(inner, cmp.Or(at.Label, at.Name), &opened, how.Access, seen), opened, nil
 }
 
 // Lock takes the lock below. Its holder wants to read what others wrote before it had the lock, so the

@@ -37,6 +37,12 @@
 // reader's buffer is read straight into it. Other reads, and those beyond the bound of
 // granules in flight, go through. What is near (vfs.Near, LOCALIO) is not cached.
 //
+// # A slow disk
+//
+// What the store's disk takes is measured, and what the server takes, for small reads and for others apart
+// (contest). While the disk is much the slower one, its cold bytes are read from the server, and nothing is
+// added. A disk that all is read from is compared as well, if it looks slow: a few reads go past it.
+//
 // Nothing that goes wrong with the store is an error to a reader.
 //
 // Locks: node.mu before those of package store. It is not held over calls below.

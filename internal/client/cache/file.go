@@ -12,7 +12,7 @@ import (
 type file struct {
 	v      *FS // that opened it
 	h      vfs.Handle
-	label  string // its name, if it was opened by that
+	label  string // its name or path, if who opened it has told
 	n      *node
 	inner  vfs.File
 	near   vfs.Near // nil if the file below is not one
@@ -87,7 +87,7 @@ func (f *file) Near() bool {
 		return true
 	}
 	l := f.current()
-	return l != nil && l.e.Complete()
+	return l != nil && l.e.Complete() && !f.v.s.past(l)
 }
 
 // validate asks the server what it has, and whether the caller may read it. It returns nil if reads are to

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"time"
 
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -22,7 +23,12 @@ func (f *file) nearBelow() bool { return f.near != nil && f.near.Near() }
 // hit reads what is there, if the first byte is.
 func (f *file) hit(l *lease, p []byte, off uint64, post *vfs.Attr) (n int, eof, ok bool) {
 	if off < l.version.Size {
-		if n = l.e.ReadAt(p, off); n == 0 {
+		if f.v.s.past(l) {
+			n = l.e.ReadWarm(p, off)
+		} else {
+			n = l.e.ReadAt(p, off)
+		}
+		if n == 0 {
 			return 0, false, false
 		}
 		c := &f.v.s.store.Count
@@ -54,6 +60,10 @@ func (f *file) readSlowly(ctx context.Context, p []byte, off uint64, post *vfs.A
 		}
 		if n, eof, ok := f.hit(l, p, off, post); ok {
 			return n, eof, nil
+		}
+		if f.v.s.past(l) {
+			f.v.s.store.Count.Bypassed.Add(1)
+			return f.through(ctx, l, p, off, post)
 		}
 		n, eof, again, err := f.miss(ctx, l, p, off, post)
 		if !again {
@@ -135,7 +145,9 @@ func (f *file) through(ctx context.Context, l *lease, p []byte, off uint64, post
 	s.store.Count.Misses.Add(1)
 	a, put := s.attr(post)
 	defer put()
+	start := time.Now()
 	n, eof, err := f.inner.ReadAt(ctx, p, off, a)
+	s.tookServer(n, start)
 	if v := versionOf(a); err == nil && a.Has(versioned) && !v.Equal(&l.version) {
 		f.n.gen.Add(1)
 	}
@@ -184,7 +196,10 @@ func (f *file) fetch(ctx context.Context, l *lease, p []byte, off uint64, post *
 	for n < first && !eof {
 		var k int
 		a.Valid = 0
-		if k, eof, err = f.inner.ReadAt(ctx, p[n:], off+uint64(n), a); err != nil || k == 0 {
+		start := time.Now()
+		k, eof, err = f.inner.ReadAt(ctx, p[n:], off+uint64(n), a)
+		s.tookServer(k, start)
+		if err != nil || k == 0 {
 			break
 		}
 		n += k

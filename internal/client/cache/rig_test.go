@@ -21,7 +21,7 @@ func chmod(dir string) error { return os.Chmod(dir, 0o700) } //nolint:gosec // A
 
 // rig is a server, and clients with a cache.
 type rig struct {
-	t     *testing.T
+	t     testing.TB
 	below *memfs.FS
 	dir   string
 	calls calls
@@ -37,7 +37,7 @@ type rig struct {
 // calls count what comes to the server.
 type calls struct{ read, access, getattr atomic.Int64 }
 
-func newRig(t *testing.T, mem memfs.Options, opt store.Options) *rig {
+func newRig(t testing.TB, mem memfs.Options, opt store.Options) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: t.TempDir(), opt: opt}
 	r.ok(chmod(r.dir))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/base/way"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
@@ -160,7 +161,7 @@ func (d *daemon) stateBase() (base string, err error) {
 // they could move away, by a directory or link on the way to it, unless the configuration
 // trusts them. A directory that is not there will be made for the server alone.
 func (d *daemon) unshared(base string) error {
-	way, err := paths.Way(base)
+	steps, err := way.Of(base)
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
@@ -168,11 +169,11 @@ func (d *daemon) unshared(base string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	for _, at := range way {
+	for _, at := range steps {
 		if os.SameFile(at.Info, there) || d.c.TrustStatePath {
 			continue
 		}
-		if who, mend := paths.ReplacedBy(at, way[0].Info); who != "" {
+		if who, mend := way.ReplacedBy(at, steps[0].Info); who != "" {
 			return fmt.Errorf("state directory: %s, on the way to %s, %s, who could put another one in its place: "+
 				"name another one with --state-dir, %s, or trust them with --trust-state-path", at.Path, base, who, mend)
 		}
@@ -183,7 +184,7 @@ func (d *daemon) unshared(base string) error {
 	if !there.IsDir() {
 		return fmt.Errorf("state directory: %s is no directory", base)
 	}
-	if who := paths.SharedWith(base, there); who != "" {
+	if who := way.SharedWith(base, there); who != "" {
 		return fmt.Errorf("state directory: %s %s, or name another one with --state-dir", base, who)
 	}
 	return nil

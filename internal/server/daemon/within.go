@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/base/way"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -90,14 +91,14 @@ func lookAt(e *config.Export) (fs.FileInfo, site, error) {
 // also where a second mount shows it elsewhere. If the root directory is served, nothing
 // lies outside: then the modes of the files have to suffice.
 func (d *daemon) outside(m *mine, s *served) error {
-	way, err := paths.Way(m.path)
+	steps, err := way.Of(m.path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.what, err)
 	}
-	reached := s.n.Reaching(way)
+	reached := s.n.Reaching(steps)
 	for i, top := range s.tops {
 		dir := s.dirs[i]
-		switch at := slices.IndexFunc(way, func(x paths.Step) bool { return os.SameFile(x.Info, top) }); {
+		switch at := slices.IndexFunc(steps, func(x way.Step) bool { return os.SameFile(x.Info, top) }); {
 		case at == 0:
 			d.log.Warn("the "+m.what+" lies within the tree that is served", slog.String("path", m.path))
 		case at > 0:

@@ -2,8 +2,11 @@
 // lines that cachefilesd takes mean the same here, or are noted as being of no use. What cachefilesd or
 // the kernel would refuse is an error that names the file and the line.
 //
-// Further lines are our own: size, granule, checksum, pin, prefetch, statsfile. cachefilesd refuses a file
-// that has them.
+// Further lines are our own: size, granule, checksum, pin, statsfile. cachefilesd refuses a file that has
+// them.
+//
+// Whoever checks a file may be another one than its owner, and the file anything: no message has more of it than the
+// first word of a line, bounded and only if it looks like a command.
 package conf
 
 import (
@@ -12,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,8 +40,10 @@ const (
 	minTable, maxTable = 12, 20
 	// minSize is the least size, in bytes.
 	minSize = 1 << 20
-	// maxPrefetch bounds prefetch, in bytes.
-	maxPrefetch = 1 << 30
+	// maxPins bounds the patterns: each is compared with each name that is opened. Beyond that it is an error.
+	maxPins = 64
+	// maxKey bounds the first word of a line in a message, in bytes. Longer ones are no command, and not shown.
+	maxKey = 24
 )
 
 // Config is what a file says.
@@ -51,8 +57,7 @@ type Config struct {
 	Granule    int      // bytes; 0: the default
 	NoChecksum bool     //
 	Pin        []string // patterns of names that are not culled
-	Prefetch   int64    // bytes that are fetched beyond what is read
-	StatsFile  string
+	StatsFile  string   // where the figures are written; "": nowhere
 
 	// Notes are lines that are taken and do nothing here, each with the reason.
 	Notes []string
@@ -160,7 +165,6 @@ func commands() []command {
 		{name: "granule", once: true, take: (*parser).granule},
 		{name: "checksum", once: true, take: (*parser).checksum},
 		{name: "pin", take: (*parser).pin},
-		{name: "prefetch", once: true, take: (*parser).prefetch},
 		{name: "statsfile", once: true, take: (*parser).statsFile},
 	}
 }
@@ -203,6 +207,14 @@ func (p *parser) unknown(name string, all []command) {
 		p.wrong("bind is not for this file: cachefilesd itself says it to the kernel")
 		return
 	}
+	if name == "prefetch" {
+		p.wrong("there is no prefetch: the client reads ahead as far as it pays, and what it reads is kept (readahead=BYTES in a URL bounds it)")
+		return
+	}
+	if len(name) > maxKey || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
+		p.wrong("this is no line of cachefilesd.conf(5)")
+		return
+	}
 	proposal := ""
 	if meant := near.Of(name, func(yield func(string) bool) {
 		for _, c := range all {
@@ -213,12 +225,12 @@ func (p *parser) unknown(name string, all []command) {
 	}); meant != "" {
 		proposal = "; did you mean " + meant + "?"
 	}
-	p.wrong("there is no command %.40q%s", name, proposal)
+	p.wrong("there is no command %q%s", name, proposal)
 }
 
 func (p *parser) dir(v string) {
 	if !filepath.IsAbs(v) {
-		p.wrong("dir %q: an absolute path is wanted", v)
+		p.wrong("dir: an absolute path is wanted")
 	}
 	p.c.Dir = filepath.Clean(v)
 }
@@ -228,7 +240,7 @@ const defaultTag = "CacheFiles"
 
 func (p *parser) tag(v string) {
 	if len(v) > 64 || strings.ContainsAny(v, "/ \\") || v[0] == '.' {
-		p.wrong("tag %.70q: a name of up to 64 bytes, without slashes and blanks, is wanted", v)
+		p.wrong("tag: a name of up to 64 bytes, without slashes and blanks, is wanted")
 		return
 	}
 	if v != defaultTag {
@@ -240,7 +252,7 @@ func (p *parser) limit(name, v string) {
 	digits, ok := strings.CutSuffix(v, "%")
 	n, err := strconv.ParseUint(digits, 10, 8)
 	if !ok || err != nil || n > 99 {
-		p.wrong("%s %.20q: a percentage from 0%% to 99%% is wanted", name, v)
+		p.wrong("%s: a percentage from 0%% to 99%% is wanted", name)
 		return
 	}
 	p.limits[name] = int(n)
@@ -248,7 +260,7 @@ func (p *parser) limit(name, v string) {
 
 func (p *parser) cullTable(v string) {
 	if n, err := strconv.Atoi(v); err != nil || n < minTable || n > maxTable {
-		p.wrong("culltable %.20q: a number from %d to %d is wanted", v, minTable, maxTable)
+		p.wrong("culltable: a number from %d to %d is wanted", minTable, maxTable)
 		return
 	}
 	p.note("culltable is not needed: the order of use is kept in memory")
@@ -262,7 +274,7 @@ func (p *parser) resume(v string) {
 	}
 	for _, n := range fields {
 		if _, err := strconv.ParseUint(n, 10, 64); err != nil && n != "-" {
-			p.wrong("resume_thresholds %.20q: a number, or -, is wanted", n)
+			p.wrong("resume_thresholds: numbers, or -, are wanted")
 			return
 		}
 	}
@@ -271,7 +283,7 @@ func (p *parser) resume(v string) {
 
 func (p *parser) debug(v string) {
 	if n, err := strconv.ParseUint(v, 0, 8); err != nil || n > 7 {
-		p.wrong("debug %.20q: a mask from 0 to 7 is wanted", v)
+		p.wrong("debug: a mask from 0 to 7 is wanted")
 		return
 	}
 	p.note("debug is for the kernel's cache")
@@ -284,7 +296,7 @@ func (p *parser) secctx(string) {
 func (p *parser) size(v string) {
 	n, ok := parseSize(v)
 	if !ok || n < minSize {
-		p.wrong("size %.20q: bytes are wanted, at least 1M: a number, and K, M, G or T", v)
+		p.wrong("size: bytes are wanted, at least 1M: a number, and K, M, G or T")
 	}
 	p.c.Size = n
 }
@@ -292,7 +304,7 @@ func (p *parser) size(v string) {
 func (p *parser) granule(v string) {
 	n, ok := parseSize(v)
 	if !ok || n < store.MinGranule || n > store.MaxGranule || n&(n-1) != 0 {
-		p.wrong("granule %.20q: 64K, 128K, 256K, 512K or 1M is wanted", v)
+		p.wrong("granule: 64K, 128K, 256K, 512K or 1M is wanted")
 		return
 	}
 	p.c.Granule = int(n)
@@ -304,32 +316,27 @@ func (p *parser) checksum(v string) {
 	case "off":
 		p.c.NoChecksum = true
 	default:
-		p.wrong("checksum %.20q: crc32c or off is wanted", v)
+		p.wrong("checksum: crc32c or off is wanted")
 	}
 }
 
 func (p *parser) pin(v string) {
-	if _, err := filepath.Match(v, ""); err != nil {
-		p.wrong("pin %.40q: %v", v, err)
+	if _, err := path.Match(v, ""); err != nil {
+		p.wrong("pin: %v", err)
+		return
+	}
+	if len(p.c.Pin) == maxPins {
+		p.wrong("pin: more than %d patterns", maxPins)
 		return
 	}
 	p.c.Pin = append(p.c.Pin, v)
 }
 
-func (p *parser) prefetch(v string) {
-	n, ok := parseSize(v)
-	if !ok || n > maxPrefetch {
-		p.wrong("prefetch %.20q: bytes are wanted, up to 1G", v)
-		return
-	}
-	p.c.Prefetch = n
-}
-
 func (p *parser) statsFile(v string) {
 	if !filepath.IsAbs(v) {
-		p.wrong("statsfile %.40q: an absolute path is wanted", v)
+		p.wrong("statsfile: an absolute path is wanted")
 	}
-	p.c.StatsFile = v
+	p.c.StatsFile = filepath.Clean(v)
 }
 
 // parseSize reads bytes: a number, and K, M, G or T, which are powers of 1024.
@@ -366,5 +373,6 @@ func (p *parser) finish() {
 func (c *Config) Options() store.Options {
 	return store.Options{
 		Dir: c.Dir, Tag: c.Tag, Size: c.Size, Granule: c.Granule, NoChecksum: c.NoChecksum, NoCull: c.NoCull, Limits: c.Limits,
+		Pin: c.Pin, StatsFile: c.StatsFile,
 	}
 }

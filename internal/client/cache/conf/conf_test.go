@@ -40,9 +40,9 @@ func TestParse(t *testing.T) {
 			Dir: "/c/with a blank", NoCull: true,
 			Limits: store.Limits{Brun: 10, Bcull: 7, Bstop: 0, Frun: 99, Fcull: 7, Fstop: 3},
 		}},
-		{"dir /c\nsize 10G\ngranule 128k\nchecksum off\npin *.iso\npin lib*\nprefetch 1M\nstatsfile /run/s\n", Config{
+		{"dir /c\nsize 10G\ngranule 128k\nchecksum off\npin *.iso\npin lib*\nstatsfile /run/s\n", Config{
 			Dir: "/c", Limits: shippedLimits, Size: 10 << 30, Granule: 128 << 10, NoChecksum: true,
-			Pin: []string{"*.iso", "lib*"}, Prefetch: 1 << 20, StatsFile: "/run/s",
+			Pin: []string{"*.iso", "lib*"}, StatsFile: "/run/s",
 		}},
 		{"dir /c\nculltable 20\nresume_thresholds - 5\ndebug 0x7\n", Config{Dir: "/c", Limits: shippedLimits, Notes: []string{
 			"f:2: culltable is not needed: the order of use is kept in memory",
@@ -61,7 +61,7 @@ func TestWrong(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"", "f: there is no dir"},
 		{"dir", "f:1: dir needs a value"},
-		{"dir c", "f:1: dir \"c\": an absolute path"},
+		{"dir c", "f:1: dir: an absolute path"},
 		{"dir /c\ndir /d", "f:2: dir stands in line 1"},
 		{"dir /c\ntag a\ntag b", "f:3: tag stands in line 2"},
 		{"dir /c\ntag a/b", "f:2: tag"},
@@ -86,7 +86,7 @@ func TestWrong(t *testing.T) {
 		{"dir /c\ngranule 2M", "f:2: granule"},
 		{"dir /c\nchecksum md5", "f:2: checksum"},
 		{"dir /c\npin [", "f:2: pin"},
-		{"dir /c\nprefetch 2G", "f:2: prefetch"},
+		{"dir /c\nprefetch 2G", "f:2: there is no prefetch"},
 		{"dir /c\nstatsfile s", "f:2: statsfile"},
 		{"dir /c\nx\x00", "f:2: a NUL"},
 		{"dir /c\n# " + strings.Repeat("x", 5000), "f:2: the line cannot be read"},
@@ -95,6 +95,21 @@ func TestWrong(t *testing.T) {
 		_, err := Parse(strings.NewReader(tt.in), "f")
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%.60q: %v, want %s", tt.in, err, tt.want)
+		}
+	}
+}
+
+// TestNothingIsEchoed: whoever may run the command as another user learns nothing of that one's files.
+func TestNothingIsEchoed(t *testing.T) {
+	const secret = "hunter2"
+	for _, in := range []string{
+		secret, "root:$6$" + secret + ":19000::", "dir " + secret, "dir /c\ntag /" + secret, "brun " + secret, "culltable " + secret, "resume_thresholds " + secret + " 1",
+		"debug " + secret, "size " + secret, "granule " + secret, "checksum " + secret, "pin [" + secret, "statsfile " + secret, "nocull " + secret, "bind " + secret,
+		"password=" + secret, "\x1b]0;" + secret, "secretwordwithoutanything" + secret,
+	} {
+		_, err := Parse(strings.NewReader(in), "f")
+		if err == nil || strings.Contains(err.Error(), secret) || strings.ContainsRune(err.Error(), 0x1b) {
+			t.Errorf("%q: %v", in, err)
 		}
 	}
 }
@@ -124,7 +139,7 @@ func TestRead(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(shipped)
-	f.Add("dir /c\nsize 10G\ngranule 128k\nchecksum off\npin *.iso\nprefetch 1M\nstatsfile /run/s\nresume_thresholds - 5\n")
+	f.Add("dir /c\nsize 10G\ngranule 128k\nchecksum off\npin *.iso\nstatsfile /run/s\nresume_thresholds - 5\n")
 	f.Fuzz(func(t *testing.T, in string) {
 		c, err := Parse(strings.NewReader(in), "f")
 		if err != nil {
@@ -132,7 +147,7 @@ func FuzzParse(f *testing.F) {
 		}
 		l := c.Limits
 		if !filepath.IsAbs(c.Dir) || l.Bstop < 0 || l.Bstop >= l.Bcull || l.Bcull >= l.Brun || l.Brun > 99 ||
-			l.Fstop < 0 || l.Fstop >= l.Fcull || l.Fcull >= l.Frun || l.Frun > 99 || c.Size < 0 || c.Prefetch < 0 {
+			l.Fstop < 0 || l.Fstop >= l.Fcull || l.Fcull >= l.Frun || l.Frun > 99 || c.Size < 0 {
 			t.Errorf("%q: %+v", in, c)
 		}
 	})

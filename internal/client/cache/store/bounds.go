@@ -35,11 +35,15 @@ const (
 
 	// cullBatch is how many entries are culled before the disk's free space is asked for again.
 	cullBatch = 64
-	// cullPause is how often free space is looked at while nothing is written, and how long a
-	// disk that was full is left alone.
+	// cullPause is how often free space is looked at while nothing is written, and the counters are written, and
+	// how long a disk that was full is left alone.
 	cullPause = 10 * time.Second
 	// cullBytes is how much is written before free space is looked at again, in bytes.
 	cullBytes = 16 << 20
+	// pinShare16 is how much of Options.Size pinned entries may take, in sixteenths of it. What is pinned
+	// beyond is culled like the rest. Without a Size there is no bound: then culling finds nothing when all is
+	// pinned, and at stop nothing more is kept.
+	pinShare16 = 8
 	// spare16 is what culling leaves free below Options.Size, in sixteenths of it.
 	spare16 = 1
 

@@ -1,8 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"time"
 )
@@ -44,6 +45,9 @@ func (s *Store) reserve(e *Entry, need int64) (bool, error) {
 				return false, err
 			}
 			r := s.index.use(e.id)
+			if e.pin {
+				s.index.pin(r, true)
+			}
 			s.index.resize(r, r.blocks+uint32(all))
 			if s.fresh += all; s.fresh >= cullBytes/block {
 				s.fresh = 0
@@ -78,10 +82,10 @@ func (s *Store) create(e *Entry) error {
 		return nil
 	}
 	name := s.file(e.id)
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if os.IsNotExist(err) {
-		if err = os.Mkdir(filepath.Dir(name), 0o700); err == nil {
-			f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := s.o.Disk.Create(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = mkdir(s.o.Disk, filepath.Dir(name)); err == nil {
+			f, err = s.o.Disk.Create(name)
 		}
 	}
 	if err != nil {
@@ -89,6 +93,14 @@ func (s *Store) create(e *Entry) error {
 	}
 	e.f.Store(f)
 	return nil
+}
+
+// pinMost is how many blocks pinned entries may take: those beyond are culled as others are.
+func (s *Store) pinMost() int64 { return s.most * pinShare16 / 16 }
+
+// stays reports whether an entry is not to be culled. s.mu is held.
+func (s *Store) stays(r *record) bool {
+	return r.flags&pinned != 0 && (s.most == 0 || s.index.pinned <= s.pinMost())
 }
 
 // victims takes out the oldest entries that are not in use, until need blocks are free, but no more than
@@ -100,9 +112,9 @@ func (s *Store) victims(need int64) (graves []grave) {
 		r := &x.records[i]
 		id, next := r.id, r.next
 		switch {
-		case s.open[id] != nil:
+		case s.open[id] != nil || s.stays(r):
 			x.use(id)
-		case r.flags&pinned == 0:
+		default:
 			g := s.remove(id)
 			free += g.blocks
 			graves = append(graves, g)
@@ -156,13 +168,13 @@ func (s *Store) cull() {
 			timer.Stop()
 		case <-timer.C:
 		}
-		if s.broken.Load() {
-			continue
+		if !s.broken.Load() {
+			s.makeRoom()
+			if err := s.saveStats(); err != nil {
+				s.fail(err)
+			}
 		}
-		s.makeRoom()
-		if err := s.saveStats(); err != nil {
-			s.fail(err)
-		}
+		s.report()
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/nfsbox/nfsbox/internal/base/way"
 )
 
 // The names in a store's directory.
@@ -54,22 +56,48 @@ func own(dir string) error {
 		return &DirError{dir, fmt.Sprintf("it belongs to user %d, and this is user %d; use a directory of your own", uid, os.Geteuid())}
 	case info.Mode().Perm()&0o022 != 0:
 		return &DirError{dir, fmt.Sprintf("others may write to it (mode %04o), and so could change what is read; "+
-			"chmod go-w it, or use another", info.Mode().Perm())}
+			"chmod go-w it, or use another", octal(info.Mode()))}
+	}
+	return reached(dir, info)
+}
+
+// octal is a mode as chmod(1) takes it, with the bit of a sticky directory.
+func octal(m fs.FileMode) fs.FileMode {
+	if m&fs.ModeSticky != 0 {
+		return m.Perm() | 0o1000
+	}
+	return m.Perm()
+}
+
+// reached returns an error if another user could put another directory in the place of dir, by a directory or link on
+// the way to it.
+func reached(dir string, info fs.FileInfo) error {
+	steps, err := way.Of(dir)
+	if err != nil {
+		return fmt.Errorf("cache directory: %w", err)
+	}
+	for _, at := range steps {
+		if os.SameFile(at.Info, info) {
+			continue
+		}
+		if who, mend := way.ReplacedBy(at, steps[0].Info); who != "" {
+			return &DirError{dir, fmt.Sprintf("%s, on the way to it, %s, who could put another one in its place; %s, or use another directory", at.Path, who, mend)}
+		}
 	}
 	return nil
 }
 
-// claim checks that dir is a store, and locks it. With create it is made if it is not there.
-func claim(dir string, create bool) (*os.File, error) {
-	if create {
-		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+// claim checks that dir is a store, and locks it. With a disk it is made if it is not there.
+func claim(dir string, disk Disk) (*os.File, error) {
+	if disk != nil {
+		if err := mkdir(disk, dir); err != nil {
 			return nil, fmt.Errorf("cache: %w", err)
 		}
 	}
 	if err := trusted(dir); err != nil {
 		return nil, err
 	}
-	if err := checkHead(dir, create); err != nil {
+	if err := checkHead(dir, disk); err != nil {
 		return nil, err
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
@@ -80,7 +108,10 @@ func claim(dir string, create bool) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("cache directory %s: %w", dir, err), lock.Close())
 	}
 	for _, d := range [...]string{dataDir, trashDir} {
-		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if disk == nil {
+			break
+		}
+		if err := mkdir(disk, filepath.Join(dir, d)); err != nil {
 			return nil, errors.Join(fmt.Errorf("cache: %w", err), lock.Close())
 		}
 	}
@@ -128,8 +159,8 @@ func head() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// checkHead returns an error if dir is not a store that this program knows. With create, an empty one becomes one.
-func checkHead(dir string, create bool) error {
+// checkHead returns an error if dir is not a store that this program knows. With a disk, an empty one becomes one.
+func checkHead(dir string, disk Disk) error {
 	name := filepath.Join(dir, headName)
 	b, err := readFile(name, maxSmall)
 	switch {
@@ -140,7 +171,7 @@ func checkHead(dir string, create bool) error {
 			binary.BigEndian.Uint32(b[8:]), headVersion)}
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("cache: %w", err)
-	case !create:
+	case disk == nil:
 		return &DirError{dir, "there is no cache of nfsbox"}
 	}
 	names, err := os.ReadDir(dir)
@@ -148,36 +179,15 @@ func checkHead(dir string, create bool) error {
 		return fmt.Errorf("cache: %w", err)
 	}
 	for _, n := range names {
-		if n.Name() != headName && n.Name() != lockName {
+		if n.Name() != headName && n.Name() != headName+".new" && n.Name() != lockName {
 			return &DirError{dir, "it is not a cache of nfsbox, and not empty; remove it, or use another directory"}
 		}
 	}
-	return replace(name, head())
-}
-
-// replace writes a file so that it has either its old or its new contents, when the system crashes too.
-func replace(name string, b []byte) error {
-	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // As above.
-	if err != nil {
-		return err
+	// Without its head what follows would be somebody else's directory after a crash.
+	if err := errors.Join(replace(disk, name, head(), true), disk.SyncDir(dir)); err != nil {
+		return fmt.Errorf("cache: %w", err)
 	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
-}
-
-// syncDir makes the names in dir stable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // As above.
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return nil
 }
 
 // isFull reports whether a disk, or a user's share of it, has no room.

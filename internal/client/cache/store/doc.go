@@ -26,14 +26,15 @@
 // the power fails, the table may be on the disk without the granule, which then fails its check at
 // the first read. Without checksums the data is synced first. The header and each part of
 // the table have checksums of their own. An entry whose header or table is not whole is
-// dropped. After a crash the directory is listed anew.
+// dropped. After a crash the directory is listed anew. An index is written when the removals before it are
+// stable, so that nothing it lacks comes back.
 //
 // # Bounds
 //
 // What the entries take is counted before it is written, in blocks of 4 KiB, with one more for each
 // entry. It never exceeds Options.Size. One goroutine culls, as cachefilesd does by the free blocks
 // and files of the disk: below cull until run is reached again. Below stop nothing is written.
-// Entries in use and pinned ones stay.
+// Entries in use stay, and pinned ones as far as they take no more than their share of Size.
 //
 // A store whose disk fails reports it once, and is then empty to its users: no method of an
 // Entry returns an error.

@@ -7,10 +7,14 @@ import (
 	"io/fs"
 	"math/bits"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Entry is one version of one file, in use. All methods may be called concurrently.
@@ -20,6 +24,7 @@ type Entry struct {
 	shift int   // of the granule's size
 	data  int64 // where the file's bytes begin
 	h     *header
+	pin   bool // by Options.Pin
 	once  sync.Once
 
 	f        atomic.Pointer[os.File]
@@ -33,19 +38,19 @@ type Entry struct {
 	unsaved  map[int]bool
 	unsynced int64 // bytes written since the table was
 
-	refs int   // guarded by Store.mu
+	refs int   // guarded by Store.mu, as pin is
 	owed int64 // blocks that the disk gets back at the last Release; guarded by Store.mu
 }
 
 // Open returns the entry of a file in that version, with what is there of it. An entry of another version is
-// removed. label is the file's name, for people. The caller must Release the entry. It is nil if the
-// file is not to be cached.
+// removed. label is the file's name or path, for people and for Options.Pin; the entry keeps the first that it gets. The
+// caller must Release the entry. It is nil if the file is not to be cached.
 func (s *Store) Open(key *Key, version *Version, label string) *Entry {
 	want := &header{key: *key, version: *version, granule: s.o.Granule, label: cut(label)}
 	if s.broken.Load() || !want.fits() || version.Size == 0 {
 		return nil
 	}
-	id := key.id()
+	id, pin := key.id(), s.o.pins(label)
 	for range 4 { // a file that changes so quickly is not cached
 		s.mu.Lock()
 		if s.over {
@@ -58,12 +63,16 @@ func (s *Store) Open(key *Key, version *Version, label string) *Entry {
 			s.open[id] = e
 		}
 		e.refs++
+		e.pin = e.pin || pin
 		if s.index.get(id) != nil {
-			s.index.use(id)
+			if r := s.index.use(id); e.pin {
+				s.index.pin(r, true)
+			}
 		}
 		s.mu.Unlock()
 		e.once.Do(func() { e.load(want) })
 		if !e.dead.Load() && !e.doubtful.Load() && e.h.key == *key && e.h.version.Equal(version) {
+			e.name(want.label)
 			return e
 		}
 		s.Count.Stale.Add(1)
@@ -73,7 +82,33 @@ func (s *Store) Open(key *Key, version *Version, label string) *Entry {
 	return nil
 }
 
-func cut(s string) string { return s[:min(len(s), maxName)] }
+// cut bounds a label: the end of a path says more than its beginning.
+func cut(s string) string { return s[max(0, len(s)-maxName):] }
+
+// pins reports whether a pattern says that a file with that name or path stays.
+func (o *Options) pins(label string) bool {
+	return label != "" && slices.ContainsFunc(o.Pin, func(pattern string) bool {
+		name := label
+		if !strings.Contains(pattern, "/") {
+			name = path.Base(label)
+		}
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
+}
+
+// name gives the entry a label if it has none.
+func (e *Entry) name(label string) {
+	if label == "" {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.h.label == "" {
+		e.h.label = label
+		e.unsaved[0] = true
+	}
+}
 
 // load takes over what is on the disk, if it is of the version that is wanted.
 func (e *Entry) load(want *header) {
@@ -95,7 +130,11 @@ func (e *Entry) load(want *header) {
 		g := e.s.remove(e.id)
 		e.s.mu.Unlock()
 		e.s.bury(g)
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	} else if errors.Is(err, fs.ErrNotExist) {
+		e.s.mu.Lock()
+		e.s.index.remove(e.id) // a crash has lost the file
+		e.s.mu.Unlock()
+	} else {
 		e.s.fail(err)
 	}
 	var salt [8]byte
@@ -168,12 +207,21 @@ func (e *Entry) Has(g int) bool {
 
 // ReadAt copies bytes from off into p, as many as are there in a row, and returns how many: 0 if the first
 // is not. off is less than the file's size.
-func (e *Entry) ReadAt(p []byte, off uint64) int {
+func (e *Entry) ReadAt(p []byte, off uint64) int { return e.read(p, off, true) }
+
+// ReadWarm is ReadAt of granules that were read before, or filled: the disk hardly has to be asked.
+func (e *Entry) ReadWarm(p []byte, off uint64) int { return e.read(p, off, false) }
+
+func (e *Entry) read(p []byte, off uint64, cold bool) int {
 	end := min(off+uint64(len(p)), e.h.version.Size)
 	to := off
+	timed := false
 	for g := int(off >> e.shift); to < end; g++ {
-		if atomic.LoadUint64(&e.good[g>>6])&(1<<(g&63)) == 0 && !e.check(g) {
-			break
+		if atomic.LoadUint64(&e.good[g>>6])&(1<<(g&63)) == 0 {
+			if !cold || !e.check(g) {
+				break
+			}
+			timed = e.h.flags&unchecked != 0
 		}
 		to = min(end, uint64(g+1)<<e.shift)
 	}
@@ -181,8 +229,15 @@ func (e *Entry) ReadAt(p []byte, off uint64) int {
 	if to == off || f == nil || e.dead.Load() {
 		return 0
 	}
+	var start time.Time
+	if timed { // else check has read it
+		start = time.Now()
+	}
 	want := p[:to-off]
-	n, err := f.ReadAt(want, e.data+int64(off))
+	n, err := e.s.o.Disk.ReadAt(f, want, e.data+int64(off))
+	if timed {
+		e.s.took(n, start)
+	}
 	if n == len(want) {
 		return n
 	}
@@ -206,7 +261,9 @@ func (e *Entry) check(g int) bool {
 	buf := e.s.buffer()
 	defer e.s.checks.Put(buf)
 	p := (*buf)[:e.length(g)]
-	n, err := f.ReadAt(p, e.data+int64(g)<<e.shift)
+	start := time.Now()
+	n, err := e.s.o.Disk.ReadAt(f, p, e.data+int64(g)<<e.shift)
+	e.s.took(n, start)
 	e.mu.Lock()
 	sum := e.table.sums[g]
 	e.mu.Unlock()
@@ -269,7 +326,10 @@ func (e *Entry) Fill(g int, p []byte) bool {
 	if f == nil {
 		return false
 	}
-	if _, err := f.WriteAt(p, e.data+int64(g)<<e.shift); err != nil {
+	start := time.Now()
+	n, err := e.s.o.Disk.WriteAt(f, p, e.data+int64(g)<<e.shift)
+	e.s.took(n, start)
+	if err != nil {
 		if !e.dead.Load() && !errors.Is(err, os.ErrClosed) {
 			e.s.fail(err)
 		}
@@ -303,7 +363,7 @@ func (e *Entry) flush() {
 		return
 	}
 	if e.h.flags&unchecked != 0 {
-		if err := datasync(f); err != nil {
+		if err := e.s.o.Disk.Datasync(f); err != nil {
 			e.s.fail(err)
 			return
 		}
@@ -315,7 +375,7 @@ func (e *Entry) flush() {
 			e.h.put(page)
 		}
 		e.table.putPage(page, n, e.h.salt)
-		if _, err := f.WriteAt(page, int64(n)*block); err != nil {
+		if _, err := e.s.o.Disk.WriteAt(f, page, int64(n)*block); err != nil {
 			e.s.fail(err)
 			return
 		}
@@ -383,8 +443,9 @@ func (s *Store) remove(id uint64) grave {
 	s.trash += g.blocks
 	s.serial++
 	to := filepath.Join(s.dir, trashDir, strconv.FormatUint(s.serial, 10))
-	if os.Rename(s.file(id), to) == nil { // else there was no file
+	if s.o.Disk.Rename(s.file(id), to) == nil { // else there was no file
 		g.name = to
+		s.gone[id>>56] = true
 	}
 	return g
 }
@@ -392,7 +453,7 @@ func (s *Store) remove(id uint64) grave {
 // bury removes the file of g.
 func (s *Store) bury(g grave) {
 	if g.name != "" {
-		if err := os.Remove(g.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.o.Disk.Remove(g.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.fail(err)
 		}
 	}

@@ -31,6 +31,7 @@ type index struct {
 	free           int32 // of unused records, chained by next; -1: none
 	oldest, newest int32 // -1: none
 	blocks         int64 // of all records
+	pinned         int64 // blocks of those that are pinned
 }
 
 func newIndex(n int) *index {
@@ -88,8 +89,24 @@ func (x *index) unlink(i int32) {
 
 // resize sets what r takes.
 func (x *index) resize(r *record, blocks uint32) {
-	x.blocks += int64(blocks) - int64(r.blocks)
+	more := int64(blocks) - int64(r.blocks)
+	x.blocks += more
+	if r.flags&pinned != 0 {
+		x.pinned += more
+	}
 	r.blocks = blocks
+}
+
+// pin sets whether r is pinned.
+func (x *index) pin(r *record, pin bool) {
+	switch is := r.flags&pinned != 0; {
+	case pin && !is:
+		r.flags |= pinned
+		x.pinned += int64(r.blocks)
+	case !pin && is:
+		r.flags &^= pinned
+		x.pinned -= int64(r.blocks)
+	}
 }
 
 // remove takes id out, and returns what it took.
@@ -98,7 +115,9 @@ func (x *index) remove(id uint64) uint32 {
 	if !ok {
 		return 0
 	}
-	blocks := x.records[i].blocks
+	r := &x.records[i]
+	blocks := r.blocks
+	x.pin(r, false)
 	x.blocks -= int64(blocks)
 	x.unlink(i)
 	delete(x.at, id)
@@ -141,7 +160,11 @@ func parseIndex(b []byte) (*index, error) {
 		}
 		r := x.use(id)
 		x.resize(r, binary.BigEndian.Uint32(b[8:]))
-		r.flags = binary.BigEndian.Uint32(b[12:])
+		flags := binary.BigEndian.Uint32(b[12:])
+		if flags&^pinned != 0 {
+			return nil, errDamaged
+		}
+		x.pin(r, flags != 0)
 	}
 	return x, nil
 }

@@ -28,7 +28,7 @@ type Found struct {
 // Look reads the figures of the store in path, whoever has it open: as they were when its owner last wrote
 // them. inUse says that a process has it open.
 func Look(path string) (s Stats, inUse bool, err error) {
-	lock, err := claim(path, false)
+	lock, err := claim(path, nil)
 	switch {
 	case errors.Is(err, ErrInUse):
 		inUse = true
@@ -61,7 +61,7 @@ func Entries(path string, verify bool, each func(*Found) error) error {
 	if err := trusted(path); err != nil {
 		return err
 	}
-	if err := checkHead(path, false); err != nil {
+	if err := checkHead(path, nil); err != nil {
 		return err
 	}
 	all, err := list(path, false)
@@ -144,19 +144,22 @@ func (s *Store) Flush(ids ...uint64) (n int) {
 	return len(graves)
 }
 
-// Pin says whether an entry is culled. It reports whether the entry is there.
-func (s *Store) Pin(id uint64, pin bool) bool {
+// ErrPinned is what Pin says if pinned entries would take more than their share of Options.Size.
+var ErrPinned = errors.New("pinned entries would take more than half of the cache's size")
+
+// Pin says whether an entry is culled. The error Is fs.ErrNotExist if there is none.
+func (s *Store) Pin(id uint64, pin bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.index.get(id)
-	if r == nil {
-		return false
+	switch {
+	case r == nil:
+		return fs.ErrNotExist
+	case pin && r.flags&pinned == 0 && s.most > 0 && s.index.pinned+int64(r.blocks) > s.pinMost():
+		return ErrPinned
 	}
-	r.flags &^= pinned
-	if pin {
-		r.flags |= pinned
-	}
-	return true
+	s.index.pin(r, pin)
+	return nil
 }
 
 // Cull removes the oldest entries until there is as much room as run, and Size, ask for. It returns how many

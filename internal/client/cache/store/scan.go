@@ -32,13 +32,13 @@ func (s *Store) load() error {
 		}
 	}
 	s.index = x
-	switch err := os.Rename(name, old); {
+	switch err := s.o.Disk.Rename(name, old); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return err
 	}
-	return syncDir(s.dir)
+	return s.o.Disk.SyncDir(s.dir)
 }
 
 // saveIndex writes the index for the next time.
@@ -46,7 +46,7 @@ func (s *Store) saveIndex() error {
 	s.mu.Lock()
 	b := s.index.append(nil)
 	s.mu.Unlock()
-	return replace(filepath.Join(s.dir, indexName), b)
+	return replace(s.o.Disk, filepath.Join(s.dir, indexName), b, true)
 }
 
 func readIndex(name string) (*index, error) {
@@ -62,7 +62,10 @@ func (s *Store) emptyTrash() error {
 	dir := filepath.Join(s.dir, trashDir)
 	names, err := os.ReadDir(dir)
 	for _, n := range names {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, n.Name())))
+		name := filepath.Join(dir, n.Name())
+		if s.o.Disk.Remove(name) != nil {
+			err = errors.Join(err, os.RemoveAll(name)) // it is none of ours
+		}
 	}
 	return err
 }
@@ -97,7 +100,7 @@ func scan(dir string, before *index) (*index, error) {
 		r := x.use(f.id)
 		x.resize(r, f.blocks)
 		if old := before.get(f.id); old != nil {
-			r.flags = old.flags
+			x.pin(r, old.flags&pinned != 0)
 		}
 	}
 	return x, nil

@@ -2,7 +2,10 @@ package store
 
 import (
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -19,30 +22,40 @@ type Counters struct {
 	BadChecksums atomic.Uint64 // granules that were not what was written
 	Culled       atomic.Uint64 // entries that were removed to make room
 	Refused      atomic.Uint64 // pieces for which there was no room
+	Bypassed     atomic.Uint64 // of the misses, reads of what may be there, as the server is quicker
 }
 
 func (c *Counters) all() []*atomic.Uint64 {
 	return []*atomic.Uint64{
-		&c.Hits, &c.Misses, &c.BytesHit, &c.BytesFilled, &c.Stale, &c.Damaged, &c.BadChecksums, &c.Culled, &c.Refused,
+		&c.Hits, &c.Misses, &c.BytesHit, &c.BytesFilled, &c.Stale, &c.Damaged, &c.BadChecksums, &c.Culled, &c.Refused, &c.Bypassed,
 	}
 }
 
-// Stats are a Store's figures.
+// Stats are a Store's figures: see [Counters] for those that count.
 type Stats struct {
-	State   string // "on", "full" or "broken"
-	Why     string // full or broken: why
-	Entries int
-	Bytes   int64 // that the entries take
-	Size    int64 // that they may take; 0: no bound but the disk's
+	State   string `json:"state"`         // "on", "full" or "broken"
+	Why     string `json:"why,omitempty"` // full or broken: why
+	Entries int    `json:"entries"`
+	Bytes   int64  `json:"bytes"` // that the entries take
+	Size    int64  `json:"size"`  // that they may take; 0: no bound but the disk's
 
-	Hits, Misses, BytesHit, BytesFilled, Stale, Damaged, BadChecksums, Culled, Refused uint64
+	Hits         uint64 `json:"hits"`
+	Misses       uint64 `json:"misses"`
+	BytesHit     uint64 `json:"bytes_hit"`
+	BytesFilled  uint64 `json:"bytes_filled"`
+	Stale        uint64 `json:"stale"`
+	Damaged      uint64 `json:"damaged"`
+	BadChecksums uint64 `json:"bad_checksums"`
+	Culled       uint64 `json:"culled"`
+	Refused      uint64 `json:"refused"`
+	Bypassed     uint64 `json:"bypassed"`
 }
 
 func (c *Counters) stats() Stats {
 	return Stats{
 		Hits: c.Hits.Load(), Misses: c.Misses.Load(), BytesHit: c.BytesHit.Load(), BytesFilled: c.BytesFilled.Load(),
 		Stale: c.Stale.Load(), Damaged: c.Damaged.Load(), BadChecksums: c.BadChecksums.Load(),
-		Culled: c.Culled.Load(), Refused: c.Refused.Load(),
+		Culled: c.Culled.Load(), Refused: c.Refused.Load(), Bypassed: c.Bypassed.Load(),
 	}
 }
 
@@ -90,10 +103,7 @@ func (c *Counters) parse(b []byte) error {
 
 func (s *Store) saveStats() error {
 	name := filepath.Join(s.dir, statsName)
-	if err := os.WriteFile(name+".new", s.Count.append(nil), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
+	return replace(s.o.Disk, name, s.Count.append(nil), false)
 }
 
 // loadStats goes on with the counters of earlier runs. Where they are missing or damaged they begin anew.
@@ -101,4 +111,43 @@ func (s *Store) loadStats() {
 	if b, err := readFile(filepath.Join(s.dir, statsName), maxSmall); err == nil {
 		_ = s.Count.parse(b) // begins anew
 	}
+}
+
+// report writes the figures to Options.StatsFile, for whoever watches them. What goes wrong there is told, and is
+// nothing to the cache.
+func (s *Store) report() {
+	name := s.o.StatsFile
+	if name == "" {
+		return
+	}
+	b, err := json.Marshal(struct {
+		Dir string `json:"dir"`
+		Stats
+	}{s.dir, s.Stats()})
+	if err == nil {
+		err = publish(name, append(b, '\n'))
+	}
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = failed.Err // the path is of a temporary file
+	}
+	if err != nil {
+		s.Note("cache: statsfile " + name + ": " + err.Error())
+	}
+}
+
+// publish replaces a file, which all may read. Others may be able to write to its directory: the name that it has
+// until it is whole can be guessed by nobody.
+func publish(name string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".nfsbox-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }

@@ -7,10 +7,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // ErrInUse is what Open says of a directory that another process, or another Store of this one, has.
@@ -32,6 +34,12 @@ type Options struct {
 	NoCull     bool   // nothing is removed to make room
 	Limits     Limits // zero: DefaultLimits
 
+	// Pin are patterns (path.Match) of names: what is opened by one is pinned. One without a slash is for the last
+	// part of a name.
+	Pin []string
+	// StatsFile is where the figures are written as JSON, now and then and at Close; "": nowhere.
+	StatsFile string
+
 	// Note is told, in a sentence, of what the user should know: the disk is full or broken. Each is
 	// told once. It may be called by any goroutine that uses the store. nil: nobody is told.
 	Note func(string)
@@ -39,6 +47,8 @@ type Options struct {
 	Rand func([]byte)
 	// Space asks the disk of a directory; nil asks the system.
 	Space func(dir string) (Space, error)
+	// Disk makes the changes; nil is the system's.
+	Disk Disk
 }
 
 // Store is an open directory. All methods may be called concurrently.
@@ -58,10 +68,13 @@ type Store struct {
 	broken atomic.Bool // nothing is read or written any more
 	full   atomic.Bool // nothing is written for now
 
+	cold func(n int, took time.Duration) // see Watch; nil: nobody is told
+
 	mu     sync.Mutex
 	index  *index
 	open   map[uint64]*Entry // that are in use
 	trash  int64             // blocks of entries that are removed and not yet gone
+	gone   [256]bool         // directories of entries from which some were removed in this run
 	serial uint64            // of names in trash
 	told   map[string]bool
 	why    string // why it is broken or full
@@ -82,7 +95,7 @@ func Open(o Options) (*Store, error) {
 	if err := own(o.Dir); err != nil {
 		return nil, err
 	}
-	lock, err := claim(s.dir, true)
+	lock, err := claim(s.dir, o.Disk)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +120,9 @@ func (o *Options) fill() error {
 	}
 	if o.Space == nil {
 		o.Space = spaceOf
+	}
+	if o.Disk == nil {
+		o.Disk = System{}
 	}
 	if o.Note == nil {
 		o.Note = func(string) {}
@@ -138,6 +154,16 @@ func (k *Key) id() uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
+// Watch has cold called with how long the disk took for n bytes: when they were written, and when they were first read after
+// an entry was opened. It is called before the first Open.
+func (s *Store) Watch(cold func(n int, took time.Duration)) { s.cold = cold }
+
+func (s *Store) took(n int, start time.Time) {
+	if s.cold != nil && n > 0 {
+		s.cold(n, time.Since(start))
+	}
+}
+
 // file is where entry id is.
 func (s *Store) file(id uint64) string { return fileIn(s.dir, id) }
 
@@ -145,10 +171,17 @@ func fileIn(dir string, id uint64) string {
 	return filepath.Join(dir, dataDir, fmt.Sprintf("%02x", id>>56), fmt.Sprintf("%014x", id&(1<<56-1)))
 }
 
-// tell notes what, once.
+// tell notes what, once, and takes it for the reason of the store's state.
 func (s *Store) tell(what string) {
 	s.mu.Lock()
 	s.why = what
+	s.mu.Unlock()
+	s.Note(what)
+}
+
+// Note tells the user what, once.
+func (s *Store) Note(what string) {
+	s.mu.Lock()
 	told := s.told[what]
 	s.told[what] = true
 	s.mu.Unlock()
@@ -199,9 +232,24 @@ func (s *Store) Close() error {
 	}
 	var err error
 	if !s.broken.Load() {
-		err = errors.Join(s.saveStats(), s.saveIndex())
+		err = errors.Join(s.saveStats(), s.syncRemoved(), s.saveIndex())
 	}
+	s.report()
 	return errors.Join(err, s.lock.Close())
+}
+
+// syncRemoved makes it stable that entries were removed: the index must not lack what would be back after a crash, as that
+// would take room that nobody counts.
+func (s *Store) syncRemoved() error {
+	for i, gone := range s.gone {
+		if !gone {
+			continue
+		}
+		if err := s.o.Disk.SyncDir(filepath.Join(s.dir, dataDir, hex2(i))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // shut ends the use of e when the store is closed.

@@ -3,6 +3,8 @@ package paths
 import (
 	"iter"
 	"path/filepath"
+
+	"github.com/nfsbox/nfsbox/internal/base/way"
 )
 
 // Tree is a directory that is served.
@@ -100,10 +102,10 @@ func (n *Nesting) over(at spot) iter.Seq[*Tree] {
 
 // Reaching finds the trees that show a step of a way, by any mount. Where the mounts
 // are unknown it finds none.
-func (n *Nesting) Reaching(way []Step) map[*Tree]bool {
+func (n *Nesting) Reaching(steps []way.Step) map[*Tree]bool {
 	all := make(map[*Tree]bool)
-	for i := range way {
-		at, ok := n.mounts.spot(mountOf(way[i].Path), way[i].Path)
+	for i := range steps {
+		at, ok := n.mounts.spot(mountOf(steps[i].Path), steps[i].Path)
 		if !ok {
 			continue
 		}
