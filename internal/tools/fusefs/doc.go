@@ -18,9 +18,11 @@
 //
 // # A server that does not answer
 //
-// Whoever waits for it can be killed. A request that the kernel interrupts is answered within a second: at once if
-// its process dies, else when that second has passed, so that programs with timers are not disturbed by a server
-// that is merely slow. The bytes of a process that was killed stay here, and are sent when the server answers.
+// Whoever waits for it can be killed. A request that the kernel interrupts (INTERRUPT) is answered within a second: at
+// once if its process dies, else when that second has passed, so that programs with timers are not disturbed by a
+// server that is merely slow (interruptible). The kernel interrupts no close of a process that ends. So its process is
+// looked at, and one that dies is not kept waiting (closing). The bytes of a process that was killed stay here, and are
+// sent when the server answers.
 //
 // # Nodes
 //
@@ -34,6 +36,7 @@
 // count as open, and get a hidden name (.nfs...) for a moment, so that its directory could not be removed. So what
 // removes names waits a little for files whose close was announced (see settle).
 //
-// Locks: nodes.mu, node.mu, folder.mu, callers.mu and settling.mu are each taken alone, and none over a call to the
-// vfs.FS but folder.mu.
+// Locks: folder.mu comes before nodes.mu and node.mu. These two, callers.mu, settling.mu and those of the tables of open
+// files are each held for a few instructions, and none of them is taken under another. Only folder.mu is held over calls
+// to the vfs.FS.
 package fusefs

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -290,6 +291,42 @@ func TestExit(t *testing.T) {
 	}
 	if out, _ := exiting(0); out || !killed(0) {
 		t.Error("a process that is not to be seen")
+	}
+}
+
+// TestInterruptible: a call that the kernel interrupts ends at once if its process has gone, and after grace if it may
+// survive. A call that is over needs no interruption.
+func TestInterruptible(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		pid  uint32
+		want time.Duration
+	}{
+		{"of a process that lives", uint32(os.Getpid()), grace},
+		{"of nobody who is to be seen", 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			over, end := context.WithCancel(t.Context())
+			go interruptible(over, end, nil, c.pid)
+			end()
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			interrupt := make(chan struct{})
+			go interruptible(ctx, end, interrupt, c.pid)
+			time.Sleep(time.Hour)
+			if ctx.Err() != nil {
+				t.Errorf("%s: a call that nobody has interrupted is over", c.what)
+			}
+			begun := time.Now()
+			close(interrupt)
+			<-ctx.Done()
+			if took := time.Since(begun); took != c.want {
+				t.Errorf("%s: over after %v, want %v", c.what, took, c.want)
+			}
+			if got := errno(ctx, ctx.Err()); got != fuse.EINTR {
+				t.Errorf("%s: the answer is %v, want EINTR", c.what, got)
+			}
+		})
 	}
 }
 
