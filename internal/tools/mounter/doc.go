@@ -7,5 +7,6 @@
 //
 // What a mount could not make stable is lost when its process ends, and somebody has to hear of it. So each mount
 // listens on a Unix socket, whose name is made from the directory: Unmount connects to it, unmounts, and reads what
-// the mount reports in the end. A mount whose socket cannot be made logs it instead.
+// the mount reports in the end. Run returns the same report, and its caller tells it: in the background to syslog.
+// So it is told too if the socket could not be made.
 package mounter

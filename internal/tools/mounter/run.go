@@ -209,7 +209,7 @@ func (o *Options) serve(ctx context.Context, p *place.Place, dir string) (*Repor
 		defer close(served)
 		m.Serve()
 	}()
-	told := listen(dir)
+	told := listen(socketPath(dir))
 	defer told.close()
 	if err = m.Wait(); err == nil {
 		err = o.Ready(&Mounted{Source: opt.Source, Dir: dir, Locks: m.Locks()})

@@ -62,9 +62,9 @@ func socketPath(dir string) string {
 	return filepath.Join(at, fmt.Sprintf("%016x.sock", h.Sum64()))
 }
 
-// listen begins to listen. Without a place for it nobody is told, but the log.
-func listen(dir string) *socket {
-	s := &socket{path: socketPath(dir), hurry: make(chan struct{})}
+// listen begins to listen at the path of a mount's socket. Without a place for it an umount hears nothing.
+func listen(path string) *socket {
+	s := &socket{path: path, hurry: make(chan struct{})}
 	if s.path == "" || os.MkdirAll(filepath.Dir(s.path), 0o755) != nil {
 		return s
 	}
@@ -143,9 +143,8 @@ func (s *socket) close() {
 	}
 }
 
-// ask connects to the mount at dir; nil if it does not listen.
-func ask(dir string) net.Conn {
-	path := socketPath(dir)
+// ask connects to the mount that listens at path; nil if none does, or it says nothing for as long as patience.
+func ask(path string, patience time.Duration) net.Conn {
 	if path == "" {
 		return nil
 	}
@@ -154,7 +153,7 @@ func ask(dir string) net.Conn {
 		return nil
 	}
 	var b [1]byte
-	err = c.SetReadDeadline(time.Now().Add(tellPatience))
+	err = c.SetReadDeadline(time.Now().Add(patience))
 	if err == nil {
 		_, err = io.ReadFull(c, b[:])
 	}

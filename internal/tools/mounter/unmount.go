@@ -32,7 +32,7 @@ func Unmount(ctx context.Context, dir string, how Unmounting) (*Report, error) {
 	case kind != fuseType:
 		return nil, usage{fmt.Errorf("%s: a file system of type %s is mounted there, and no nfsbox; use umount", abs, kind)}
 	}
-	c := ask(abs)
+	c := ask(socketPath(abs), tellPatience)
 	if c != nil {
 		defer func() { _ = c.Close() }() // it was read to the end
 		defer context.AfterFunc(ctx, func() { _ = c.Close() })()

@@ -1,0 +1,109 @@
+package mounter
+
+import (
+	"errors"
+	"net"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// bound is how long a test waits for what it is certain of.
+const bound = time.Minute
+
+// listening is the socket of a mount, and its path.
+func listening(t *testing.T) (*socket, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	s := listen(path)
+	if s.l == nil {
+		t.Fatal("it does not listen")
+	}
+	t.Cleanup(s.close)
+	return s, path
+}
+
+// asking is an umount that will be told.
+func asking(t *testing.T, path string) net.Conn {
+	t.Helper()
+	c := ask(path, bound)
+	if c == nil {
+		t.Fatal("it is not heard")
+	}
+	t.Cleanup(func() { _ = c.Close() }) // the test has read it
+	return c
+}
+
+// TestReport: each umount that has asked hears what the mount could not make stable. Nobody can ask afterwards.
+func TestReport(t *testing.T) {
+	s, path := listening(t)
+	asks := []net.Conn{asking(t, path), asking(t, path)}
+	want := &Report{Bytes: 4096, Files: 2, Problems: []string{"no answer"}}
+	s.report(want)
+	s.close()
+	for _, c := range asks {
+		if got, err := hear(c); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("heard: %+v, %v", got, err)
+		}
+	}
+	if ask(path, bound) != nil {
+		t.Error("it listens after its end")
+	}
+}
+
+// TestNoReport: a mount whose process has died says so by saying nothing.
+func TestNoReport(t *testing.T) {
+	s, path := listening(t)
+	c := asking(t, path)
+	s.close()
+	if r, err := hear(c); !errors.Is(err, ErrNoReport) {
+		t.Errorf("heard: %+v, %v", r, err)
+	}
+}
+
+// TestHurry: an umount -f has the mount give up at once what is not stable.
+func TestHurry(t *testing.T) {
+	s, path := listening(t)
+	for range 2 {
+		if _, err := asking(t, path).Write([]byte{hurryWord}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-s.hurry:
+	case <-time.After(bound):
+		t.Error("it goes on waiting")
+	}
+}
+
+// TestManyAsk: beyond the bound nobody is promised a report.
+func TestManyAsk(t *testing.T) {
+	_, path := listening(t)
+	for range maxAsking {
+		asking(t, path)
+	}
+	if ask(path, bound) != nil {
+		t.Errorf("more than %d are promised a report", maxAsking)
+	}
+}
+
+// TestTypeAt: the uppermost mount at a directory counts, whose name may hold blanks.
+func TestTypeAt(t *testing.T) {
+	const mountinfo = `21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+36 21 98:0 / /mnt rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+37 36 0:55 / /mnt rw,nosuid,nodev - fuse.nfsbox filer:/export rw
+38 21 0:56 / /a\040b rw,nosuid shared:2 master:3 - fuse.nfsbox filer:/x rw
+39 21 0:57 /
+40 21 0:58 / /cut rw
+`
+	for dir, want := range map[string]string{"/": "ext4", "/mnt": fuseType, "/a b": fuseType, "/cut": "", "/none": "", "": ""} {
+		if got := typeAt(mountinfo, dir); got != want {
+			t.Errorf("%q: %q, want %q", dir, got, want)
+		}
+	}
+}
