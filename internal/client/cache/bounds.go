@@ -3,8 +3,8 @@ package cache
 import "time"
 
 const (
-	// minAge and maxAge bound how long attributes, and rights, are believed while a file stays
-	// open: acregmin and acregmax of nfs(5). Each time that nothing has changed doubles it.
+	// minAge and maxAge bound how long attributes are believed while a file stays open: acregmin and
+	// acregmax of nfs(5). Each time that nothing has changed doubles it. Rights are believed for maxAge.
 	minAge = 3 * time.Second
 	maxAge = time.Minute
 
@@ -16,9 +16,10 @@ const (
 	// maxSkew is by how much the clocks of the server and of this host may differ.
 	maxSkew = time.Second
 
-	// maxFetches bounds the granules in flight. At the bound reads go straight through.
+	// maxFetches bounds the fetches in flight, each of one granule, or of a run into a reader's buffer.
+	// At the bound reads go straight through.
 	maxFetches = 64
-	// maxRun bounds the granules of one READ into a reader's buffer.
+	// maxRun bounds the granules of a run, which is one READ.
 	maxRun = 16
 	// maxTouched bounds the granules of an open file of which is known that they were read
 	// once. At the bound all are forgotten.

@@ -44,7 +44,7 @@ type shared struct {
 	o       Options
 	store   *store.Store
 	base    time.Time
-	fetches chan struct{} // a place for each granule in flight
+	fetches chan struct{} // a place for each fetch in flight
 	pool    bufpool.Pool
 	attrs   sync.Pool    // of *vfs.Attr
 	settle  atomic.Int64 // nanoseconds; 0: not known yet

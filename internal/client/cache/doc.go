@@ -18,9 +18,9 @@
 // # Rights
 //
 // Bytes in a directory know no rights. Before a caller reads any, the server has been asked
-// whether it may read that object (ACCESS). The answer holds while the object's ctime is the same, and as
-// long as attributes. Without that right reads go to the server, which decides: the
-// owner of a file, or who may only execute it, may be let in by more than ACCESS tells.
+// whether it may read that object (ACCESS). The answer holds while the object's ctime is the same, and for a
+// minute at most (maxAge), for other opens of the caller too. Without that right reads go to the server, which
+// decides: the owner of a file, or who may only execute it, may be let in by more than ACCESS tells.
 //
 // # Writes
 //
@@ -32,10 +32,11 @@
 //
 // # Misses
 //
-// A granule is fetched whole if it is read from its beginning, or in sequence, or for the second time.
-// Then only one reader fetches it, and others wait for that one. One that is covered by the
-// reader's buffer is read straight into it. Other reads, and those beyond the bound of
-// granules in flight, go through. What is near (vfs.Near, LOCALIO) is not cached.
+// A granule, the unit in which files are kept, is fetched whole if it is read from its beginning, or in
+// sequence, or for the second time, or is all of the file. Then only one reader fetches it, and others wait for
+// that one. Granules that are covered by the reader's buffer are read straight into it, several by one READ.
+// Other reads, and those beyond the bound of fetches (maxFetches), go through. What is near (vfs.Near, LOCALIO)
+// is not cached.
 //
 // # A slow disk
 //
@@ -45,5 +46,11 @@
 //
 // Nothing that goes wrong with the store is an error to a reader.
 //
-// Locks: node.mu before those of package store. It is not held over calls below.
+// # How it works
+//
+// A node stands for an object with open files, and an entry for what the store has of it in one version. An open
+// file reads from an entry under a lease, for as long as the version is believed. A change of ours, or news of
+// another's, ends all leases of the object. The next read then asks the server again (validate).
+//
+// Locks: node.mu before those of package store; shared.mu alone. Neither is held over calls below.
 package cache

@@ -44,8 +44,8 @@ const (
 
 	// maxRemembered bounds the objects without open files that are remembered because the
 	// server has unstable bytes of them, or some were lost. At the bound all are forgotten and
-	// the verifier of every object changes, so that every file with uncommitted bytes writes
-	// them again.
+	// the verifier of every object without one of its own changes, so that their writers write
+	// what is uncommitted again.
 	maxRemembered = 1024
 )
 

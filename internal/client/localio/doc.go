@@ -11,8 +11,9 @@
 // # The session
 //
 // New starts the first handshake in the background ([FS.Ready] waits for it). When a session has
-// ended, the next handshake follows at once, and further ones after growing pauses. It comes sooner
-// when calls over the network show that the server is back. One goroutine makes the handshakes and
+// ended, the next handshake follows at once, if the session was not short (lastsTime), and further
+// ones after growing pauses. They come sooner when calls over the network show that the server is
+// back. One goroutine makes the handshakes and
 // receives the server's messages. [FS.Stats] says whether files are local, and why not.
 //
 // # Descriptors
@@ -35,8 +36,9 @@
 //
 // Reads of up to 64 KiB are tried without a thread (RWF_NOWAIT). Larger ones, and those not in
 // memory, wait for one of a few places (gate), which are bounded for all files together. A read
-// that ends before the last known end of the file makes no other call. Any other asks for the
-// attributes, whose size says whether it has reached the end. Attributes are those of GETATTR,
+// that ends before the last known end of the file, and whose caller wants no attributes, makes no
+// other call. Any other asks for the attributes, whose size says whether it has reached the end.
+// Attributes are those of GETATTR,
 // with the same identity of the object. Times before 1970 or after 2106, which NFSv3 lacks, are
 // clamped as NFSv3 does.
 //
@@ -51,8 +53,9 @@
 //
 // A change concerns one object: if one file's disk is full, other files need not be written
 // again. Objects that are not open are remembered if their verifier has changed, or if the
-// server has uncommitted bytes of them. At a bound (maxRemembered) the verifier of all objects
-// changes instead. The end of a session, or a revocation, changes no verifier: the bytes are in
+// server has uncommitted bytes of them. At a bound (maxRemembered) all of these are forgotten, and the
+// verifier changes that objects have without one of their own. The end of a session, or a revocation,
+// changes no verifier: the bytes are in
 // the page cache, and the call that closes the descriptor syncs them.
 //
 // A commit syncs what was written by descriptors, and commits below what was written there. So a caller

@@ -7,8 +7,9 @@
 // An open file is read in sequence at a few places at once (streams). After two reads in a
 // row at one of them, one READ is sent ahead. From then on there are as many as pay (climb):
 // their number grows while that brings more bytes a second, and while it is less than what
-// has been read. That is little on a near server and much on a far one. Random reads, and
-// sequences that stop after a few, cause none.
+// has been read. That is little on a near server and much on a far one. Random reads cause
+// none. Where sequences stop after a few reads, so that most of what was read ahead was in vain,
+// more reads in a row are needed the next time, up to lastRun.
 //
 // What is read ahead is copied once more. Reading ahead pauses where that costs more than
 // it saves: for large reads from a near server, whose reader does nothing in between. To
@@ -16,8 +17,8 @@
 // READ, and sends a small one first (a look). Where every READ takes long (farRead) it does
 // not measure. There the number of READs ahead doubles with each round trip at first.
 //
-// A read that is larger than a READ becomes several at once, straight into the caller's
-// buffer. So does every read of which nothing was read ahead.
+// A read of which nothing was read ahead goes straight into the caller's buffer. If it is larger
+// than a READ, it becomes several at once.
 //
 // A file that is [vfs.Near] is read below as it is asked, without a lock. What was read
 // ahead before it became near is dropped.
@@ -27,7 +28,8 @@
 // Bytes that were read ahead belong to one open file: another open never gets them, so that
 // close-to-open holds. They are dropped
 //
-//   - where a write or a change of size passes through, in any view,
+//   - where a write passes through, in any view, and all of them with a change of size, or of
+//     attributes,
 //   - where a lock on the file is taken, in any view,
 //   - when the attributes that come with a READ say that another client has changed the
 //     file, and

@@ -12,8 +12,9 @@
 // # What writers may rely on
 //
 // WriteAt with [vfs.Unstable] copies p and returns; WriteBuffer (bufpool.Writer) keeps the
-// buffer and copies nothing. Commit and Close return when everything written before is
-// stable, or say why not. The verifier that callers see never changes. A write that asks
+// buffer, uncopied where one WRITE of its own carries all of it. Commit returns when everything
+// written to the object before is stable, and Close when everything written through its File is,
+// or they say why not. The verifier that callers see never changes. A write that asks
 // for more than Unstable is made below at once, after what is dirty there has been sent.
 //
 // Reads see what was written through any view of the same wrapper, sent or not, also after
@@ -44,14 +45,15 @@
 // bytes of a WRITE that was refused are given up: the server has decided, and they would
 // take the room of others for as long as the file is open. All other dirty bytes are still
 // sent, also after [vfs.ErrNoSpace], as they may overwrite what has its space already. What
-// a COMMIT could not make stable stays dirty for one more try, of Close or of the timer. No
-// byte that was accepted is given up without such an error, and without being counted
-// (Stats.BytesLost).
+// a COMMIT could not make stable stays dirty. Each further Commit tries again; what Close or the
+// timer could not make stable either is given up. No byte that was accepted is given up without
+// such an error, and without being counted (Stats.BytesLost).
 //
 // # What readers may rely on
 //
 // A read returns dirty bytes where there are any, and what is below elsewhere. A read that
-// meets none is one read below, of the whole buffer, and takes no lock.
+// meets none is one read below, of the whole buffer. While the object has none at all, it takes
+// no lock either.
 //
 // # How it works
 //

@@ -32,12 +32,15 @@
 // # Bounds
 //
 // What the entries take is counted before it is written, in blocks of 4 KiB, with one more for each
-// entry. It never exceeds Options.Size. One goroutine culls, as cachefilesd does by the free blocks
-// and files of the disk: below cull until run is reached again. Below stop nothing is written.
-// Entries in use stay, and pinned ones as far as they take no more than their share of Size.
+// entry. No write makes it exceed Options.Size: the writer itself first removes the oldest entries.
+// One goroutine keeps a sixteenth of Size free, so that few writers have to. It also culls as cachefilesd
+// does, by the free blocks and files of the disk: below cull until run is reached again. Below stop
+// nothing is written. Entries in use stay, and pinned ones as far as they take no more than their share of
+// Size.
 //
 // A store whose disk fails reports it once, and is then empty to its users: no method of an
 // Entry returns an error.
 //
-// Locks: Entry.mu before Store.mu. Files are opened and read under neither.
+// Locks: Entry.mu before Store.mu. Files are opened and read under neither; but the file of a new entry is
+// made, and one that goes is renamed, under Store.mu, and tables are written under Entry.mu.
 package store

@@ -4,8 +4,8 @@ import "time"
 
 const (
 	// maxLocks bounds the ranges that are locked, of all owners, and maxOwners the owners
-	// that hold any. At the bound a lock is a [FullError]. An Unlock that leaves two
-	// ranges of one is admitted all the same.
+	// that hold any, or ask for one. At the bound an operation is a [FullError]. An Unlock
+	// that leaves two ranges of one is admitted all the same.
 	maxLocks  = 1 << 14
 	maxOwners = 1 << 12
 

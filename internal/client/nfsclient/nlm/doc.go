@@ -59,7 +59,8 @@
 // # How it works
 //
 // An entry stands for an owner's locks in a file. Its turn, a semaphore, is held over each
-// call to the server about it; shared.mu is held over none. Each operation runs in a
+// call to the server that may change them, and over those that find out what has become of them.
+// A TestLock takes no turn. shared.mu is held over no call. Each Lock and Unlock runs in a
 // goroutine of its own, which may outlive its caller. One goroutine, the keeper, runs while
 // locks are held.
 package nlm

@@ -85,8 +85,12 @@ func TestBusyRead(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var w vfs.Written
-		if _, err := f.WriteAt(ctx, buf, 0, vfs.Unstable, &w); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, vfs.ErrUnknownOutcome) {
+		_, err := f.WriteAt(ctx, buf, 0, vfs.Unstable, &w)
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, vfs.ErrUnknownOutcome) {
 			t.Errorf("%v", err)
+		}
+		if busy, ok := errors.AsType[*v3.BusyError](err); !ok || busy.Tries < 4 {
+			t.Errorf("%v does not say how often the server was busy", err)
 		}
 	})
 }

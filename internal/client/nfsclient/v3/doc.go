@@ -27,9 +27,9 @@
 //
 //	procedure          status       judged by                                         result
 //	REMOVE, RMDIR      NOENT        nothing: another client's removal looks the same  unknown
-//	RENAME             NOENT        the target, if a LOOKUP or CREATE of ours knew    success if the target is now
-//	                                what the source was, and not that the target      that object; else unknown
-//	                                was the same before
+//	RENAME             NOENT        the target, if earlier calls of ours tell what    success if the target is now
+//	                                the source was, and not that the target was       that object; else unknown
+//	                                the same before
 //	LINK               EXIST MLINK  what the new name stands for                      success if it is the linked
 //	                                                                                  object; else unknown
 //	CREATE exclusive   EXIST        its verifier, which the server has compared       EXIST, as a fact
@@ -53,8 +53,9 @@
 // While a server answers NFS3ERR_JUKEBOX the call is repeated, at intervals that grow to five
 // seconds. When the RPC client's patience has passed since the first of these answers, it is
 // repeated once more. After that the error is vfs.ErrBusy. With Options.Hard it goes on until the
-// context ends. If the context ends meanwhile, the error is a [*BusyError]. The RPC layer waits for
-// a server that does not answer at all. When its patience ends, the error is a [*PatienceError].
+// context ends; but a READDIRPLUS gives way to READDIR after plusBusy. If the context ends during a
+// pause, the error is a [*BusyError]. The RPC layer waits for a server that does not answer at all.
+// When its patience ends, the error is a [*PatienceError].
 //
 // Options.Pace admits each try of a call, and learns from it. READ, WRITE with COMMIT, and all other
 // procedures are limited separately. No admission is held between tries, nor for a server that does
@@ -85,5 +86,6 @@
 // # Locks
 //
 // viewsMu guards the cache of views, openFiles.mu the table of open files. No
-// call is made under either, and neither is taken under the other.
+// call is made under either, and neither is taken under the other. Each open file has an
+// openFile.mu, which is held over the calls that take a name from it; openFiles.mu is taken under it.
 package v3
