@@ -80,7 +80,8 @@ type Walker interface {
 }
 
 // HoleSeeker is a File that knows where its holes are (lseek(2), SEEK_DATA and
-// SEEK_HOLE; RFC 7862, SEEK). A hole reads as zeros.
+// SEEK_HOLE; RFC 7862, SEEK). A hole reads as zeros. [ErrNotSupp] says that the disk below does
+// not tell of this file: all of it may be data.
 type HoleSeeker interface {
 	// NextData returns the start of the first data at or behind off. If there
 	// is none before the end of the file, err is io.EOF.

@@ -115,7 +115,8 @@
 // (package handlemap). Under any of them that of the table of mounts may be taken, and under that
 // one of a double; and that of the watches, under which watchers are told. Four locks are held for
 // a few instructions only, and none is taken under them: those of the descriptor cache, of its list
-// of dirty ones, of shared syncs, and of the table of locked files.
+// of dirty ones, of shared syncs, and of the table of locked files. Options.Report is told of a hidden
+// mount point under the lock of those that were reported.
 //
 // Everything that changes the disk goes through [Sys].
 package localfs

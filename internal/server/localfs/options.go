@@ -88,7 +88,7 @@ type Options struct {
 
 	// MaxOpen bounds the descriptors that are kept open, DefaultMaxOpen if 0,
 	// and in any case half of what the process may open (RLIMIT_NOFILE).
-	// At the bound the one that was not used for the longest time is closed; if
+	// At the bound one that was not used of late is closed; if
 	// all are in use at once, calls get vfs.ErrBusy. A file that a local program
 	// deletes keeps its space for some seconds, while a descriptor of it is open
 	// here.

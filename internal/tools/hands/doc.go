@@ -18,7 +18,7 @@
 //
 // A batch that a worker has claimed is its own as long as it is heard of: nobody begins it anew meanwhile, not even this
 // worker. After that it is whose claim comes next. If [queue.MaxLeases] workers have begun with it, and none has finished any
-// file, its files have failed. While no worker at all is heard of, the broker is away, and none counts as gone.
+// file, its files have failed. While no worker at all is heard of, the broker is away, and no batch is taken from its worker.
 //
 // The next worker of a batch first removes the temporaries of the one before. That one, if it lives, begins with no file unless
 // it has heard lately that the batch is its own, so none of its temporaries comes later. So what is late replaces nothing

@@ -89,8 +89,8 @@
 //   - With Verify all of them are compared. Nothing else finds a copy whose bytes were changed
 //     and whose time was put back.
 //
-// A file larger than CopyOptions.Large is noted in a file beside the record while it is copied: each time that a
-// quarter of such a size more is stable in the destination. A run that ends early, or is killed, leaves its
+// A file larger than CopyOptions.Large, unless workers copy it, is noted in a file beside the record while it is copied:
+// each time that a quarter of such a size more is stable in the destination. A run that ends early, or is killed, leaves its
 // temporary, which no run removes that may go on there (package transfer). The bytes that are there count as skipped.
 // If the source has no such file any more, or the job was begun anew, the temporary is removed when all is copied. At
 // most [maxParts] files are noted.
@@ -110,8 +110,9 @@
 // directories likewise, and so asks nothing for a file that the record has.
 //
 // With SyncOptions.Delete, what the source lacks is deleted (package remove), in a pass of its own when
-// all is copied. Nothing is deleted if an item has failed, or if the source is empty or has nothing
-// that the destination has ([ErrEmpty]); nor more than a given number ([ErrTooMany]). In that pass each name
+// all is copied. Nothing is deleted if an item has failed, nor more than a given number ([ErrTooMany]). Nothing
+// is copied either if the source is empty, or has none of the first names that the destination lists
+// ([ErrEmpty], maxTried), unless DeleteOptions.FromEmpty allows it. In that pass each name
 // is missing from a second listing and from a LOOKUP. A fault of the source ends it. Then what had to
 // give way to a deletion is copied. With CopyOptions.DryRun no call is made that changes anything.
 //
@@ -124,6 +125,7 @@
 //   - the record's index (package index: 64 MiB, however many files it has),
 //   - names made in a directory that folds names (maxMade) or was not tried out (maxEarly),
 //   - names that a verified directory did not list (maxUnlisted),
-//   - finished files that wait for a sync (maxUnsynced, maxUnsyncedNodes),
+//   - finished files that wait for a sync (maxUnsynced, maxUnsyncedNodes), and large ones that are copied
+//     in part (maxParts),
 //   - failures that are held back (maxTight, maxUnsureHeld, maxGoneDirs).
 package job

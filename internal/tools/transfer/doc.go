@@ -6,16 +6,17 @@
 // [File] writes into a temporary name beside the final one and renames it when
 // the contents are safe and the attributes are set. A reader of the final
 // name sees the old file or the new one. On any error, cancellation included,
-// the temporary is removed; what a killed process leaves behind is recognised by
+// the temporary is removed, or named in the error ([LeftError]), but for one from which a later
+// copy can go on (Target.Part). What a killed process leaves behind is recognised by
 // its name ([IsTemp]).
 //
 // # Safe before it has a name
 //
 // Unstable writes are committed. The destination owns the dirty bytes ([Target]): it sends
 // again what its server has forgotten, so this package looks at no verifier. A chunk goes to
-// the destination in its buffer, without a copy. A file that fits one chunk is written by one
-// FILE_SYNC write, which saves a round trip: between two servers it costs READ there, and
-// CREATE, WRITE, SETATTR, RENAME here.
+// the destination in its buffer, without a copy. Where names and attributes need no sync, a file
+// that fits one chunk is written by one FILE_SYNC write, which saves a round trip: between two
+// servers it costs READ there, and CREATE, WRITE, SETATTR, RENAME here.
 //
 // On a [vfs.Syncer] the attributes are set first. Then one commit makes data and attributes
 // stable. The caller syncs directories, since it knows when a directory is done. It also
@@ -45,7 +46,8 @@
 //
 // The source's size, mtime and ctime from before the first read must be those
 // after the last one. If not, the copy is made again once, and then fails with
-// [ErrChanged]. A source that ends before its size, and a peer that returns
+// [ErrChanged]. A change since the listing, whose attributes may stand for those before the first
+// read, costs one more copy. A source that ends before its size, and a peer that returns
 // counts that cannot be true, are errors.
 //
 // A source that has only grown is copied as it was at first, with its first mtime (Result.Grew).
@@ -71,9 +73,9 @@
 // along, the copy gets the rights that the list gives to the group itself ([Lists]). At no moment
 // anybody has more rights to the copy than to the source ([Options.SetAll]): not by lists that the
 // destination's directory gives to what is made in it either. To ask for a list costs a call,
-// beside the reads. It is made only if the mode gives the group rights, and until the file system
-// is found to have no lists. So a file's list that gives nobody anything, as its mask is empty, is
-// neither copied nor counted.
+// beside the reads. It is made for directories, and for what gives its group or others rights by its
+// mode, until the file system is found to have no lists. So the list of a file whose mode has rights
+// of the owner alone gives nobody anything, and is neither copied nor counted.
 //
 // Extended attributes come along where both ends are a [vfs.Xattrer]. Those of users are set
 // before owner and mode, which may forbid it, and capabilities behind them. A source on this host
@@ -96,7 +98,8 @@
 // # Holes
 //
 // A source that uses less storage than its size is asked for its holes ([vfs.HoleSeeker]).
-// If it cannot tell, blocks of zeros count as holes. Holes are not written. A file without
+// Without that power, blocks of zeros count as holes. A file system that has it, and then cannot
+// tell ([vfs.ErrNotSupp]), has none. Holes are not written. A file without
 // holes is not searched for zeros. NFSv3 has no call for holes: if a server reports all bytes
 // of a file as used, its copy has no holes, whatever the server's disk has.
 package transfer
