@@ -98,6 +98,10 @@
 //	nfsclient/v3  BAD_COOKIE in a listing          from the last entry, or from the beginning
 //	writeback     WRITE, COMMIT: a failed call     pauses, until the patience ends
 //	writeback     the server lost unstable bytes   each byte 16 times, then the file fails
+//	nlm           a lock, while the server has     pauses of 0.1 to 5 s, 150 s in all
+//	              a grace after its restart
+//	nlm           locks held, when the server      until it has answered; up to 16 times while it
+//	              may have restarted: reclaims     does not say whether it has a grace
 //
 // # How much at once
 //
