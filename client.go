@@ -26,7 +26,7 @@ type Client struct {
 	locks *nlm.FS
 	cache *cache.FS // nil: none
 	ahead *readahead.FS
-	fs    *writeback.FS // over ahead
+	fs    *writeback.FS // over ahead, or over what keeps attributes
 
 	pace    *pace.Limiter
 	stop    context.Context // of WithStop; nil: none

@@ -1,6 +1,7 @@
 package nfsbox
 
 import (
+	"github.com/nfsbox/nfsbox/internal/client/attrcache"
 	"github.com/nfsbox/nfsbox/internal/client/cache"
 	"github.com/nfsbox/nfsbox/internal/client/cache/store"
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient/nlm"
@@ -13,6 +14,8 @@ import (
 // stand below what keeps bytes, which passes them on and does what they mean for its bytes. st is
 // where what is read is kept; nil: nowhere. What is local anyway bypasses it, so it stands above
 // local I/O. What is read ahead comes from it, and all that is written passes through it.
+// What keeps attributes stands below the owner of dirty bytes: so it sees each WRITE and COMMIT as the
+// server does, and sizes that it keeps are the server's. Without ac, or its like, it is not there.
 func (c *Client) compose(o *config, st *store.Store) {
 	fs := c.conn.FS()
 	if c.local != nil {
@@ -25,5 +28,9 @@ func (c *Client) compose(o *config, st *store.Store) {
 		fs = c.cache
 	}
 	c.ahead = readahead.New(fs, o.ahead)
-	c.fs = writeback.New(c.ahead, o.buffers)
+	fs = c.ahead
+	if o.keepsAttrs() {
+		fs = attrcache.New(fs, attrcache.Options{Times: attrcache.Times(o.attrTimes), Names: attrcache.Names(o.lookups), Caller: o.FS.Caller})
+	}
+	c.fs = writeback.New(fs, o.buffers)
 }

@@ -76,7 +76,7 @@ func options(rawURL string, opts []Option) (*config, error) {
 		return nil, err
 	}
 	o := &config{maxLoad: u.MaxLoad, debug: u.Debug > 0, localIO: u.LocalIO, localIODir: u.LocalIODir,
-		cached: u.Cached, cacheDir: u.CacheDir, cacheMark: u.CacheMark, Options: nfsclient.Options{
+		attrs: u.AttrCached, attrTimes: u.AttrTimes, lookups: u.LookupCache, cached: u.Cached, cacheDir: u.CacheDir, cacheMark: u.CacheMark, Options: nfsclient.Options{
 			Host:       u.Host,
 			Path:       u.Path,
 			Export:     u.Export,

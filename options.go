@@ -3,6 +3,7 @@ package nfsbox
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -33,6 +34,10 @@ type config struct {
 	localIO      LocalIO
 	localIOEager bool
 	localIODir   string // "": the default directories
+
+	attrs     bool // attributes are kept
+	attrTimes AttrTimes
+	lookups   LookupCache
 
 	cached    bool
 	cacheDir  string // "": the default
@@ -152,7 +157,7 @@ func (o *config) complete() error {
 			return fmt.Errorf("nfs: directory of local I/O: %w", err)
 		}
 	}
-	if err := o.checkCache(); err != nil {
+	if err := errors.Join(o.checkCache(), o.checkAttrs()); err != nil {
 		return err
 	}
 	o.buffers.Patience = o.behind()

@@ -69,9 +69,13 @@ type URL struct {
 	Cached             bool          // fsc, cache
 	CacheMark          string        // fsc, unescaped
 	CacheDir           string        // cache, unescaped
+	AttrCached         bool          // ac, actimeo, acregmin, acregmax, acdirmin, acdirmax, lookupcache: something is kept
+	AttrTimes          AttrTimes     // of what is kept
+	LookupCache        LookupCache   // lookupcache
 	Debug              int           // debug
 
 	args string // as given
+	ac   acArgs // while it is parsed
 }
 
 // URLError says what is wrong with a URL.
@@ -123,7 +127,7 @@ func badURL(format string, args ...any) error {
 //	                           information
 //	sec=sys                    krb5, krb5i and krb5p are not built yet
 //	xprtsec=none               tls and mtls are not built yet
-//	dircache=0|1               taken as a hint, and not needed: names are not cached
+//	dircache=0|1               taken as a hint, and not needed: ac and lookupcache say what is kept
 //	auto-traverse-mounts=0|1   both mean 0: where the server does not cross over to an export below another by itself
 //	                           (Linux: crossmnt), what it holds is reached by a URL of its own
 //
@@ -150,7 +154,18 @@ func badURL(format string, args ...any) error {
 //	                           /run/nfsbox and $XDG_RUNTIME_DIR/nfsbox)
 //	resvport                   connect from a reserved port (the default of root)
 //	noresvport                 connect from any port
-//	noac                       as nfsbox always does: attributes are not cached
+//	ac                         keep attributes, names and rights for a while, as the Linux client does: others' changes
+//	                           are seen later, but for those of a file that is opened afterwards (default: noac)
+//	noac                       keep nothing: every question goes to the server (the default, but of mount)
+//	actimeo=N                  ac with one time in seconds for the four that follow; 0: noac
+//	acregmin=N                 ac: seconds for which the attributes of a file are kept at first; it doubles as long as
+//	                           they do not change (default: 3)
+//	acregmax=N                 ac: the most that it doubles to (default: 60)
+//	acdirmin=N                 ac: the same of a directory, and of the names in it (default: 30)
+//	acdirmax=N                 ac: the most that it doubles to (default: 60)
+//	lookupcache=all|positive|none
+//	                           which names are kept: those that are there and that are not, or that are there, both
+//	                           with ac, or none (default: all if there is ac)
 //	fsc=[MARK]                 keep what is read on this host's disk, and read it from there, in later runs too; clients
 //	                           with another MARK do not see it
 //	cache=DIR                  fsc in this directory; %XX-escaped, absolute (default: the dir of /etc/cachefilesd.conf

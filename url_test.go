@@ -51,6 +51,15 @@ func TestParseURL(t *testing.T) {
 		{"nfs://filer/e?localio=off&localio-dir=/run/a%26b%25+c", URL{Host: "filer", Path: "/e", LocalIO: LocalIOOff, LocalIODir: "/run/a&b%+c"}},
 		{"nfs://filer/e?localio=require", URL{Host: "filer", Path: "/e", LocalIO: LocalIORequire}},
 		{"nfs://filer/e?localio=trusted", URL{Host: "filer", Path: "/e", LocalIO: LocalIOTrusted}},
+		{"nfs://filer/e?ac", URL{Host: "filer", Path: "/e", AttrCached: true, AttrTimes: DefaultAttrTimes()}},
+		{"nfs://filer/e?lookupcache=all", URL{Host: "filer", Path: "/e", AttrCached: true, AttrTimes: DefaultAttrTimes()}},
+		{"nfs://filer/e?lookupcache=pos", URL{Host: "filer", Path: "/e", AttrCached: true, AttrTimes: DefaultAttrTimes(), LookupCache: LookupCachePositive}},
+		{"nfs://filer/e?lookupcache=none", URL{Host: "filer", Path: "/e", LookupCache: LookupCacheNone}},
+		{"nfs://filer/e?noac&lookupcache=all", URL{Host: "filer", Path: "/e"}},
+		{"nfs://filer/e?actimeo=0", URL{Host: "filer", Path: "/e"}},
+		{"nfs://filer/e?actimeo=7&lookupcache=positive", URL{Host: "filer", Path: "/e", AttrCached: true, AttrTimes: acTimes(7, 7, 7, 7), LookupCache: LookupCachePositive}},
+		{"nfs://filer/e?acdirmin=1&actimeo=7&acregmax=9", URL{Host: "filer", Path: "/e", AttrCached: true, AttrTimes: acTimes(7, 9, 1, 7)}},
+		{"nfs://filer/e?acregmin=100&acdirmax=5", URL{Host: "filer", Path: "/e", AttrCached: true, AttrTimes: acTimes(100, 100, 5, 5)}},
 		{"nfs://filer/e?softerr&nconnect=1&max-load=1", URL{Host: "filer", Path: "/e", Patience: PatienceSoftErr, Connections: 1, MaxLoad: 1}},
 	} {
 		got, err := ParseURL(tc.raw)
@@ -149,7 +158,17 @@ func TestParseURLRefuses(t *testing.T) {
 		{"nfs://filer/e?cache", "argument cache: a value is missing", false},
 		{"nfs://filer/e?cache=/%00", "argument cache: ", false},
 		{"nfs://filer/e?fsc=" + strings.Repeat("x", 65), "argument fsc: ", false},
-		{"nfs://filer/e?actimeo=3", "argument actimeo: ", true},
+		{"nfs://filer/e?actimeo=-1", "argument actimeo: value", false},
+		{"nfs://filer/e?actimeo", "argument actimeo: a value is missing", false},
+		{"nfs://filer/e?actimeo=1048577", "argument actimeo: value", false},
+		{"nfs://filer/e?ac=1", "argument ac: value", false},
+		{"nfs://filer/e?noac=1", "argument noac: value", false},
+		{"nfs://filer/e?ac&noac", "contradicts", false},
+		{"nfs://filer/e?actimeo=3&noac", "contradicts", false},
+		{"nfs://filer/e?acdirmax=3&noac", "contradicts", false},
+		{"nfs://filer/e?acregmin=9&acregmax=8", "argument acregmin: is more than", false},
+		{"nfs://filer/e?acdirmin=9&acdirmax=8", "argument acdirmin: is more than", false},
+		{"nfs://filer/e?lookupcache=some", "all, positive or none is wanted", false},
 	} {
 		u, err := ParseURL(tc.raw)
 		if err == nil {
@@ -228,4 +247,9 @@ func FuzzParseURL(f *testing.F) {
 			t.Fatalf("%q: %+v, and from %q %+v", raw, u, u, again)
 		}
 	})
+}
+
+// acTimes are times of attributes, in seconds.
+func acTimes(fileMin, fileMax, dirMin, dirMax time.Duration) AttrTimes {
+	return AttrTimes{fileMin * time.Second, fileMax * time.Second, dirMin * time.Second, dirMax * time.Second}
 }

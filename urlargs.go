@@ -71,7 +71,7 @@ var args = [...]arg{
 	{URLArg{"debug", "N", "more than 0: what is logged at debug level, if there is a logger, is logged as information"}, func(u *URL, v string) error { return setInt(&u.Debug, v, 0, math.MaxInt32) }},
 	{URLArg{"sec", "sys", "krb5, krb5i and krb5p are not built yet"}, only("sys", "say sec=sys if the server takes it", "krb5", "krb5i", "krb5p")},
 	{URLArg{"xprtsec", "none", "tls and mtls are not built yet"}, only("none", "use a tunnel if the network is not to be trusted", "tls", "mtls")},
-	{URLArg{"dircache", "0|1", "taken as a hint, and not needed: names are not cached"}, zeroOrOne},
+	{URLArg{"dircache", "0|1", "taken as a hint, and not needed: ac and lookupcache say what is kept"}, zeroOrOne},
 	{URLArg{"auto-traverse-mounts", "0|1", "both mean 0: where the server does not cross over to an export below another by itself (Linux: crossmnt), what it holds is reached by a URL of its own"}, zeroOrOne},
 	// Ours.
 	{URLArg{"soft", "", "calls that are not answered fail after a time, with EIO (the default)"}, patience(PatienceSoft)},
@@ -87,12 +87,16 @@ var args = [...]arg{
 	{URLArg{"localio-dir", "PATH", "where the socket of a server on this host is looked for; %XX-escaped, absolute (default: /run/nfsbox and $XDG_RUNTIME_DIR/nfsbox)"}, setLocalIODir},
 	{URLArg{"resvport", "", "connect from a reserved port (the default of root)"}, func(u *URL, v string) error { u.SourcePort = SourcePortReserved; return noValue(v) }},
 	{URLArg{"noresvport", "", "connect from any port"}, func(u *URL, v string) error { u.SourcePort = SourcePortAny; return noValue(v) }},
-	{URLArg{"noac", "", "as nfsbox always does: attributes are not cached"}, func(_ *URL, v string) error { return noValue(v) }},
+	{URLArg{"ac", "", "keep attributes, names and rights for a while, as the Linux client does: others' changes are seen later, but for those of a file that is opened afterwards (default: noac)"}, setAC},
+	{URLArg{"noac", "", "keep nothing: every question goes to the server (the default, but of mount)"}, setNoAC},
+	{URLArg{"actimeo", "N", "ac with one time in seconds for the four that follow; 0: noac"}, acTime(func(a *acArgs) **time.Duration { return &a.all })},
+	{URLArg{"acregmin", "N", "ac: seconds for which the attributes of a file are kept at first; it doubles as long as they do not change (default: 3)"}, acTime(func(a *acArgs) **time.Duration { return &a.fileMin })},
+	{URLArg{"acregmax", "N", "ac: the most that it doubles to (default: 60)"}, acTime(func(a *acArgs) **time.Duration { return &a.fileMax })},
+	{URLArg{"acdirmin", "N", "ac: the same of a directory, and of the names in it (default: 30)"}, acTime(func(a *acArgs) **time.Duration { return &a.dirMin })},
+	{URLArg{"acdirmax", "N", "ac: the most that it doubles to (default: 60)"}, acTime(func(a *acArgs) **time.Duration { return &a.dirMax })},
+	{URLArg{"lookupcache", "all|positive|none", "which names are kept: those that are there and that are not, or that are there, both with ac, or none (default: all if there is ac)"}, setLookupCache},
 	{URLArg{"fsc", "[MARK]", "keep what is read on this host's disk, and read it from there, in later runs too; clients with another MARK do not see it"}, setFSC},
 	{URLArg{"cache", "DIR", "fsc in this directory; %XX-escaped, absolute (default: the dir of /etc/cachefilesd.conf or /var/cache/nfsbox for root, ~/.cache/nfsbox for others)"}, setCacheDir},
-	// Reserved for what is to come.
-	{URLArg{Name: "actimeo"}, unbuilt("leave it out; attributes are not cached")},
-	{URLArg{Name: "lookupcache"}, unbuilt("leave it out; names are not cached")},
 }
 
 // setArgs takes over what stands behind the question mark.
@@ -112,12 +116,18 @@ func (u *URL) setArgs(s string) error {
 			return &URLError{Arg: name, Err: err}
 		}
 	}
-	return conflict(seen)
+	if err := conflict(seen); err != nil {
+		return err
+	}
+	err := u.setAttrTimes()
+	u.ac = acArgs{}
+	return err
 }
 
 // conflict is an error if arguments were given that contradict each other.
 func conflict(seen map[string]bool) error {
-	for _, group := range [...][]string{{"soft", "softerr", "hard"}, {"resvport", "noresvport"}} {
+	for _, group := range [...][]string{{"soft", "softerr", "hard"}, {"resvport", "noresvport"},
+		{"noac", "ac"}, {"noac", "actimeo"}, {"noac", "acregmin"}, {"noac", "acregmax"}, {"noac", "acdirmin"}, {"noac", "acdirmax"}} {
 		first := ""
 		for _, name := range group {
 			switch {
@@ -194,10 +204,6 @@ func only(value, advice string, known ...string) func(*URL, string) error {
 		}
 		return badValue(v, value)
 	}
-}
-
-func unbuilt(advice string) func(*URL, string) error {
-	return func(*URL, string) error { return unbuiltError("not built yet; " + advice) }
 }
 
 // unbuiltError says what is not built yet. It Is errors.ErrUnsupported.

@@ -100,6 +100,8 @@ var powers = map[string]struct {
 	"Putter":     {vfs.Has[vfs.Putter], false, false}, // an unstable one has it: see below
 	"HostOpener": {vfs.Has[vfs.HostOpener], true, false},
 	"Walker":     {vfs.Has[vfs.Walker], true, false},
+	"Passer":     {vfs.Has[vfs.Passer], false, false}, // of a client's layers, as Keeper
+	"Keeper":     {vfs.Has[vfs.Keeper], false, false},
 	"Watcher":    {vfs.Has[vfs.Watcher], true, false},
 	"Appender":   {vfs.Has[vfs.Appender], false, false},  // of those who buffer; a view buffers nothing
 	"Dropper":    {vfs.Has[vfs.Dropper], false, false},   // of tools; a view's files are read by servers

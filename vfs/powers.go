@@ -68,6 +68,25 @@ func Asked(fs FS) FS {
 	return fs
 }
 
+// Keeper is a wrapper that answers questions about names and attributes from what it has kept.
+type Keeper interface {
+	// Anew returns the FS below, for the same caller, which is asked past what is kept.
+	Anew() FS
+}
+
+// Anew returns an FS for the same caller that keeps no answers: fs, or what stands below what does. It is
+// for a wrapper that decides by an answer what becomes of bytes.
+func Anew(fs FS) FS {
+	for range maxWrap {
+		k, ok := fs.(Keeper)
+		if !ok {
+			break
+		}
+		fs = k.Anew()
+	}
+	return Asked(fs)
+}
+
 // Walker is an FS that looks up several names in one call, for less than a Lookup of each.
 type Walker interface {
 	// Walk looks up the first of names in dir, the next one in what that is, and so on, as

@@ -10,7 +10,8 @@ import (
 var _ vfs.Appender = (*file)(nil)
 
 // Append implements vfs.Appender. Calls that append to an object take turns, each for
-// as long as it takes to ask for the size and to accept p.
+// as long as it takes to ask for the size and to accept p. The server itself is asked: a size
+// that is kept may be from before another client appended.
 func (f *file) Append(ctx context.Context, p []byte, how vfs.Stability, w *vfs.Written) (off uint64, n int, err error) {
 	if err := f.begin(vfs.ShareWrite); err != nil {
 		return 0, 0, err
@@ -24,7 +25,7 @@ func (f *file) Append(ctx context.Context, p []byte, how vfs.Stability, w *vfs.W
 	case <-ctx.Done():
 		return 0, 0, ctx.Err()
 	}
-	attr, err := f.view.GetAttr(ctx, f.n.h, vfs.MaskSize)
+	attr, err := f.view.anew().GetAttr(ctx, f.n.h, vfs.MaskSize)
 	if err == nil && !attr.Has(vfs.MaskSize) {
 		err = fmt.Errorf("the size was not sent: %w", vfs.ErrServerFault)
 	}

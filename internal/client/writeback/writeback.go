@@ -59,6 +59,9 @@ func New(inner vfs.FS, opt Options) *FS {
 
 func over(inner vfs.FS, s *shared) *FS { return &FS{inner: inner, asked: vfs.Asked(inner), s: s} }
 
+// anew is f with questions that are asked past what is kept.
+func (f *FS) anew() *FS { return &FS{inner: f.inner, asked: vfs.Anew(f.inner), s: f.s} }
+
 // Unwrap returns the FS below.
 func (f *FS) Unwrap() any { return f.inner }
 
@@ -196,7 +199,7 @@ func (f *FS) resizing(ctx context.Context, at vfs.At, size uint64, call func() (
 	if at.Name != "" && f.Dirty() > 0 {
 		// What there is to be cut is found by handle. If the look-up fails, so
 		// will the call, or make a file.
-		h, _, _, _ = f.asked.Lookup(ctx, at.Dir, at.Name)
+		h, _, _, _ = vfs.Anew(f.inner).Lookup(ctx, at.Dir, at.Name)
 	}
 	n := f.s.node(h)
 	if n == nil {

@@ -52,8 +52,11 @@ func (o *Options) dial() (opts []nfsbox.Option) {
 		opts = append(opts, nfsbox.WithMaxLoad(min(o.Concurrency*o.Batch, maxLoad)))
 	}
 	opts = append(opts, o.Dial...)
-	if !o.Through && !o.LocalIO {
-		opts = append(opts, nfsbox.WithLocalIO(nfsbox.LocalIOOff))
+	if !o.Through {
+		opts = append(opts, nfsbox.WithoutAttrCache()) // the server is to be asked
+		if !o.LocalIO {
+			opts = append(opts, nfsbox.WithLocalIO(nfsbox.LocalIOOff))
+		}
 	}
 	return opts
 }

@@ -65,12 +65,17 @@ func Parse(spec string, lists ...string) (*Mount, error) {
 			return nil, fmt.Errorf("option %s: %w", w, err)
 		}
 	}
+	short, err := p.attributes(spec)
+	if err != nil {
+		return nil, err
+	}
 	if err := p.conflicts(); err != nil {
 		return nil, err
 	}
-	if err := p.finish(spec); err != nil {
+	if err := p.finish(short); err != nil {
 		return nil, err
 	}
+	p.m.FS.Source = spec
 	return &p.m, nil
 }
 
@@ -235,7 +240,6 @@ func (p *parser) finish(spec string) error {
 	default:
 		p.m.Retry = retryForeground
 	}
-	p.m.FS.Source = spec
 	var err error
 	p.m.URL, err = address(spec, p.args)
 	if bad, is := errors.AsType[*nfsbox.URLError](err); is && p.m.FSC && bad.Arg == "fsc" {

@@ -77,6 +77,41 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestAttributesOfURL: what a URL says of the keeping of attributes and names means the same as the options of these names, gives way to
+// them, and is not left in the URL.
+func TestAttributesOfURL(t *testing.T) {
+	for _, c := range []struct{ args, options, same, url string }{
+		{"actimeo=7", "", "actimeo=7", "nfs://h/x?hard"},
+		{"soft&noac&uid=1", "", "noac", "nfs://h/x?soft&uid=1"},
+		{"ac&lookupcache=none", "", "lookupcache=none", "nfs://h/x?hard"},
+		{"acregmin=9&lookupcache=pos", "actimeo=7", "actimeo=7,lookupcache=pos", "nfs://h/x?hard"},
+		{"noac", "acdirmax=5,lookupcache=positive", "acdirmax=5,lookupcache=positive", "nfs://h/x?hard"},
+		{"noac&lookupcache=none", "ac", "lookupcache=none", "nfs://h/x?hard"},
+	} {
+		got, err := Parse("nfs://h/x?"+c.args, c.options)
+		if err != nil {
+			t.Errorf("%s -o %s: %v", c.args, c.options, err)
+			continue
+		}
+		want, err := Parse("nfs://h/x", c.same)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.URL != c.url || got.FS.Source != "nfs://h/x?"+c.args {
+			t.Errorf("%s -o %s: %s of %s", c.args, c.options, got.URL, got.FS.Source)
+		}
+		got.URL, got.FS.Source, want.URL, want.FS.Source = "", "", "", ""
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s -o %s: %+v, want %+v", c.args, c.options, got, want)
+		}
+	}
+	for args, want := range map[string]string{"noac&actimeo=3": "contradicts", "actimeo=x": "number", "ac&ac": "given twice", "lookupcache=x": "wanted"} {
+		if m, err := Parse("nfs://h/x?" + args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v; want %q", args, m, err, want)
+		}
+	}
+}
+
 // TestNotes: what is ignored, and said to be.
 func TestNotes(t *testing.T) {
 	for options, want := range map[string]string{

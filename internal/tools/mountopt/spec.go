@@ -74,6 +74,46 @@ func has(spec string, names ...string) bool {
 	return false
 }
 
+// attributeArgs are the arguments of URLs that say how long attributes are kept, and which names.
+var attributeArgs = [...]string{"ac", "noac", "actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax", "lookupcache"}
+
+// attributes takes what a spec says of the keeping of attributes and names for options, unless there are others of this
+// kind: of a mount the kernel keeps them. It returns the spec without.
+func (p *parser) attributes(spec string) (string, error) {
+	if !has(spec, attributeArgs[:]...) {
+		return spec, nil
+	}
+	if _, err := nfsbox.ParseURL(spec); err != nil {
+		return "", err
+	}
+	times, names := false, false
+	for _, name := range attributeArgs {
+		_, said := p.said[name]
+		times, names = times || said && name != "lookupcache", names || said && name == "lookupcache"
+	}
+	at, query, _ := strings.Cut(spec, "?")
+	var rest []string
+	for arg := range strings.SplitSeq(query, "&") {
+		name := argName(arg)
+		over := times
+		if name == "lookupcache" {
+			over = names
+		}
+		switch {
+		case !contains(attributeArgs[:], name):
+			rest = append(rest, arg)
+		case !over:
+			if err := p.option(arg); err != nil {
+				return "", fmt.Errorf("argument %s: %w", arg, err)
+			}
+		}
+	}
+	if len(rest) > 0 {
+		at += "?" + strings.Join(rest, "&")
+	}
+	return at, nil
+}
+
 // hostPath divides HOST:/PATH and [ADDRESS]:/PATH, as nfs(5) has them.
 func hostPath(spec string) (host, path string, ok bool) {
 	if v6, rest, is := strings.Cut(spec, "]:/"); is && strings.HasPrefix(spec, "[") {

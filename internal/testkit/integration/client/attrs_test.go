@@ -1,0 +1,102 @@
+package client
+
+import (
+	"testing"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/vfs/vfstest"
+)
+
+// TestSuiteAttrs runs the suite over the whole way, with attributes and names kept for longer than it takes.
+func TestSuiteAttrs(t *testing.T) {
+	vfstest.Run(t, vfstest.Config{
+		Callers: true,
+		New: func(t *testing.T) vfs.FS {
+			s := start(t, export.Export{Path: "/", FS: memfs.New(memfs.Options{Mode: 0o755})})
+			return dial(t, "nfs://"+s.addr+"/?actimeo=3600").FS()
+		},
+	})
+}
+
+// callsOf are the calls of procedures that a client has made.
+func callsOf(c *nfsbox.Client, names ...string) (n uint64) {
+	s := c.Stats()
+	for i := range s.Procs {
+		for _, name := range names {
+			if s.Procs[i].Name == name {
+				n += s.Procs[i].Calls
+			}
+		}
+	}
+	return n
+}
+
+// list does what ls -lR does with a system call for each question: names alone, then each by name, and its attributes.
+func list(t *testing.T, fs vfs.FS, dir vfs.Handle) (files int) {
+	t.Helper()
+	if _, err := fs.GetAttr(t.Context(), dir, vfs.MaskV3); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for e, err := range fs.ReadDir(t.Context(), dir, vfs.Pos{}, 0, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, string(e.Name))
+	}
+	for _, name := range names {
+		h, _, _, err := fs.Lookup(t.Context(), dir, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := fs.GetAttr(t.Context(), h, vfs.MaskV3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files++
+		if a.Type == vfs.TypeDir {
+			files += list(t, fs, h)
+		}
+	}
+	return files
+}
+
+// TestListTwice: with actimeo the second ls -lR asks for no attributes and no names. Without, it asks for all.
+func TestListTwice(t *testing.T) {
+	s := start(t, export.Export{Path: "/", FS: memfs.New(memfs.Options{Mode: 0o755})})
+	w := dial(t, "nfs://"+s.addr+"/")
+	tree, err := w.Tree(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"a", "a/b", "c"} {
+		if err := tree.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"1", "2", "3"} {
+			if err := tree.WriteFile(dir+"/"+name, []byte(name), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for args, want := range map[string]bool{"": true, "?noac": true, "?lookupcache=none": true, "?actimeo=0": true, "?actimeo=600": false, "?ac": false, "?lookupcache=all": false} {
+		c := dial(t, "nfs://"+s.addr+"/"+args)
+		root, _, err := c.FS().Root(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := list(t, c.FS(), root)
+		asked := callsOf(c, "GETATTR", "LOOKUP", "ACCESS")
+		second := list(t, c.FS(), root)
+		again := callsOf(c, "GETATTR", "LOOKUP", "ACCESS") - asked
+		if first != 12 || second != 12 {
+			t.Errorf("%q: %d and %d files, want 12", args, first, second)
+		}
+		if (again > 0) != want {
+			t.Errorf("%q: the second time %d questions are asked, the first time %d", args, again, asked)
+		}
+	}
+}
