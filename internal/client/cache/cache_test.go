@@ -86,6 +86,27 @@ func TestCallsOfAnOpen(t *testing.T) {
 	}
 }
 
+// TestRightsOfLaterOpens: the right to read holds for later opens of the caller, for a minute after it was asked for.
+func TestRightsOfLaterOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, memfs.Options{}, small)
+		data := content(4, granule)
+		r.put("f", data)
+		r.want("f", data, granule)
+		for _, c := range []struct {
+			after time.Duration
+			asked int64
+		}{{time.Minute - 1, 0}, {1, 1}, {time.Minute - 1, 0}} {
+			before := r.calls.access.Load()
+			time.Sleep(c.after)
+			r.want("f", data, granule)
+			if n := int64(r.calls.access.Load() - before); n != c.asked {
+				t.Errorf("after %v more: %d ACCESS, want %d", c.after, n, c.asked)
+			}
+		}
+	})
+}
+
 // TestChangedBetweenOpens: whatever another client has done, the next open sees it.
 func TestChangedBetweenOpens(t *testing.T) {
 	r := newRig(t, memfs.Options{}, small)

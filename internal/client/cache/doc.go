@@ -52,5 +52,6 @@
 // file reads from an entry under a lease, for as long as the version is believed. A change of ours, or news of
 // another's, ends all leases of the object. The next read then asks the server again (validate).
 //
-// Locks: node.mu before those of package store; shared.mu alone. Neither is held over calls below.
+// Locks: node.mu before those of package store; shared.mu and those of the contests alone. None is held over calls
+// below.
 package cache

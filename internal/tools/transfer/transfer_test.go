@@ -499,6 +499,31 @@ func TestSparse(t *testing.T) {
 	}
 }
 
+// silentHoles is a file that cannot tell its holes, though others of its file system may.
+type silentHoles struct{ vfs.File }
+
+func (silentHoles) NextData(context.Context, uint64) (uint64, error) { return 0, vfs.ErrNotSupp }
+func (silentHoles) NextHole(context.Context, uint64) (uint64, error) { return 0, vfs.ErrNotSupp }
+
+// TestHolesNotTold: what may be a hole is copied like data, where the source cannot tell.
+func TestHolesNotTold(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	const size = 3<<20 + 5
+	from := src.file("f", pattern(10_000))
+	src.set(from.Handle, vfs.SetAttr{Valid: vfs.MaskSize | vfs.MaskMtime | vfs.MaskAtime, Size: size, Mtime: epoch, Atime: epoch.Add(time.Hour)})
+	if from = src.source("f"); from.Attr.Used >= size {
+		t.Fatalf("it has no holes: %+v", from.Attr)
+	}
+	from.FS = &openFS{src.fs, func(f vfs.File) vfs.File { return silentHoles{f} }}
+	if _, err := File(t.Context(), from, dst.target("f"), options(t)); err != nil {
+		t.Fatal(err)
+	}
+	dst.same("f", append(pattern(10_000), make([]byte, size-10_000)...), 0o640)
+	if used := dst.source("f").Attr.Used; used < size {
+		t.Errorf("the copy uses %d bytes of %d", used, size)
+	}
+}
+
 // TestUntrueHoles: positions that lead nowhere are errors, not endless loops.
 func TestUntrueHoles(t *testing.T) {
 	for _, h := range []badHoles{{data: 0, hole: 0}, {data: 1 << 19, hole: 10}, {data: 1 << 60, hole: 0}} {
