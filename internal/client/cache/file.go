@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/client/cache/store"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -36,7 +37,8 @@ type lease struct {
 	version store.Version
 	gen     uint64 // node.gen; another one ends it
 	since   int64  // when the version was first seen here
-	until   int64
+	over    atomic.Bool
+	timer   *time.Timer // sets over: so a hit does not ask for the time
 }
 
 var (
@@ -75,7 +77,7 @@ func (f *file) Holds(power any) bool {
 // current returns the lease, if it is still good.
 func (f *file) current() *lease {
 	l := f.lease.Load()
-	if l == nil || l.gen != f.n.gen.Load() || f.v.s.now() >= l.until || !l.e.Alive() {
+	if l == nil || l.over.Load() || l.gen != f.n.gen.Load() || !l.e.Alive() {
 		return nil
 	}
 	return l
@@ -125,21 +127,29 @@ func (f *file) newLease(ctx context.Context, gen uint64, now int64) *lease {
 		return nil
 	}
 	l := &lease{version: versionOf(&a), gen: gen}
-	l.since, l.until = f.n.seen(&l.version, now)
+	since, until := f.n.seen(&l.version, now)
+	l.since = since
 	key := store.Key{Server: f.v.s.o.Server, Mark: f.v.s.o.Mark, FSID: a.FSID, Handle: f.h}
 	if l.e = f.v.s.store.Open(&key, &l.version, f.label); l.e == nil {
 		return nil
 	}
+	l.timer = time.AfterFunc(time.Duration(until-f.v.s.now()), func() { l.over.Store(true) })
 	return l
+}
+
+// end gives the entry back.
+func (l *lease) end() {
+	l.timer.Stop()
+	l.e.Release()
 }
 
 // keep replaces the lease.
 func (f *file) keep(l *lease) {
 	if old := f.lease.Swap(l); old != nil {
-		old.e.Release()
+		old.end()
 	}
 	if l != nil && f.closed.Load() && f.lease.CompareAndSwap(l, nil) {
-		l.e.Release()
+		l.end()
 	}
 }
 

@@ -213,54 +213,70 @@ func (e *Entry) ReadAt(p []byte, off uint64) int { return e.read(p, off, true) }
 func (e *Entry) ReadWarm(p []byte, off uint64) int { return e.read(p, off, false) }
 
 func (e *Entry) read(p []byte, off uint64, cold bool) int {
-	end := min(off+uint64(len(p)), e.h.version.Size)
-	to := off
-	timed := false
-	for g := int(off >> e.shift); to < end; g++ {
-		if atomic.LoadUint64(&e.good[g>>6])&(1<<(g&63)) == 0 {
-			if !cold || !e.check(g) {
-				break
-			}
-			timed = e.h.flags&unchecked != 0
-		}
-		to = min(end, uint64(g+1)<<e.shift)
-	}
 	f := e.f.Load()
-	if to == off || f == nil || e.dead.Load() {
+	if f == nil || e.dead.Load() {
 		return 0
 	}
+	end := min(off+uint64(len(p)), e.h.version.Size)
+	to, in := off, off // up to where it is there, and in p
+	fresh := false
+	for g := int(off >> e.shift); to < end; g++ {
+		from, next := to, min(end, uint64(g+1)<<e.shift)
+		if atomic.LoadUint64(&e.good[g>>6])&(1<<(g&63)) == 0 {
+			if !cold || !e.Has(g) || e.s.broken.Load() {
+				break
+			}
+			whole := p[from-off : next-off]
+			fresh = e.h.flags&unchecked != 0
+			switch {
+			case fresh:
+				e.mark(g)
+			case len(whole) < e.length(g):
+				if !e.check(f, g, nil) {
+					return e.pull(f, p, off, in, to, false)
+				}
+			default: // what is compared is what the reader gets
+				if in = off + uint64(e.pull(f, p, off, in, to, false)); in < to || !e.check(f, g, whole) {
+					return int(in - off)
+				}
+				in = next
+			}
+		}
+		to = next
+	}
+	return e.pull(f, p, off, in, to, fresh)
+}
+
+// pull reads [in, to) into p, which begins at off and has what is before. It returns how much of p is read then. timed says that
+// some of it is read for the first time.
+func (e *Entry) pull(f *os.File, p []byte, off, in, to uint64, timed bool) int {
+	if in == to {
+		return int(in - off)
+	}
 	var start time.Time
-	if timed { // else check has read it
+	if timed {
 		start = time.Now()
 	}
-	want := p[:to-off]
-	n, err := e.s.o.Disk.ReadAt(f, want, e.data+int64(off))
+	want := p[in-off : to-off]
+	n, err := e.s.o.Disk.ReadAt(f, want, e.data+int64(in))
 	if timed {
 		e.s.took(n, start)
 	}
 	if n == len(want) {
-		return n
+		return int(to - off)
 	}
-	e.short(int(off>>e.shift), int((to-1)>>e.shift), err)
-	return 0
+	e.short(int(in>>e.shift), int((to-1)>>e.shift), err)
+	return int(in - off)
 }
 
-// check compares granule g with its checksum, once. One that is wrong is taken out.
-func (e *Entry) check(g int) bool {
-	if !e.Has(g) || e.dead.Load() || e.s.broken.Load() {
-		return false
+// check compares granule g with its checksum, once. One that is wrong is taken out. p is where it is read into, all of it; nil:
+// it is read for this alone.
+func (e *Entry) check(f *os.File, g int, p []byte) bool {
+	if p == nil {
+		buf := e.s.buffer()
+		defer e.s.checks.Put(buf)
+		p = (*buf)[:e.length(g)]
 	}
-	f := e.f.Load()
-	if f == nil {
-		return false
-	}
-	if e.h.flags&unchecked != 0 {
-		e.mark(g)
-		return true
-	}
-	buf := e.s.buffer()
-	defer e.s.checks.Put(buf)
-	p := (*buf)[:e.length(g)]
 	start := time.Now()
 	n, err := e.s.o.Disk.ReadAt(f, p, e.data+int64(g)<<e.shift)
 	e.s.took(n, start)
