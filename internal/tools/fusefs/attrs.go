@@ -4,6 +4,7 @@ package fusefs
 
 import (
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -31,7 +32,11 @@ func (m *Mount) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, ou
 	if err != nil {
 		return errno(c, err)
 	}
-	return m.entry(&c, n, obj, &a, out)
+	status := m.entry(&c, n, obj, &a, out)
+	if status == fuse.OK && out.Mode&syscall.S_IFMT == syscall.S_IFREG {
+		m.nodes.called(out.NodeId, name)
+	}
+	return status
 }
 
 // Forget implements fuse.RawFileSystem.

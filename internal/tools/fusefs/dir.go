@@ -159,6 +159,9 @@ func (m *Mount) add(c *call, d *folder, e *vfs.Entry, off uint64, plus bool, out
 	}
 	if !e.Handle.IsZero() && e.Attr.Has(needed) {
 		m.enter(c, d.node, e.Handle, &e.Attr, slot)
+		if e.Attr.Type == vfs.TypeReg {
+			m.nodes.called(slot.NodeId, entry.Name)
+		}
 	}
 	return true
 }

@@ -72,7 +72,7 @@ func (m *Mount) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 	if err != nil {
 		return errno(&c, err)
 	}
-	file, _, err := c.fs.Open(&c, vfs.At{H: h}, &vfs.OpenHow{Access: access})
+	file, _, err := c.fs.Open(&c, vfs.At{H: h, Label: m.nodes.label(n)}, &vfs.OpenHow{Access: access})
 	if err != nil {
 		return errno(&c, err)
 	}

@@ -18,6 +18,7 @@ type node struct {
 	key string // the handle's bytes
 
 	lookups uint64 // that the kernel has not forgotten; guarded by nodes.mu
+	name    string // of a file: one by which it was looked up, for people; guarded by nodes.mu
 
 	mu     sync.Mutex // guards what follows
 	told   stamp      // what the kernel was told last
@@ -65,6 +66,22 @@ func (t *nodes) look(h vfs.Handle) *node {
 	}
 	n.lookups++
 	return n
+}
+
+// called takes note of a file's name.
+func (t *nodes) called(id uint64, name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.byID[id]; n != nil {
+		n.name = name
+	}
+}
+
+// label is the name that called has noted.
+func (t *nodes) label(n *node) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return n.name
 }
 
 // get is the node of a number; nil if the kernel has made it up.
