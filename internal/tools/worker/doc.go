@@ -13,7 +13,8 @@
 //
 // When it is to end it begins with no more files, waits for those under way, reports them, and gives its
 // batches back. When it is killed, its leases end: other workers get its batches, and remove the temporaries that it
-// has left, which they know by their marks: job, batch and attempt. A coordinator that does not answer is
-// waited for, and no file is begun meanwhile. After [queue.LeaseTime] the run is left. What it leaves after that has been
-// done, the job removes when it has done a directory.
+// has left, which they know by their marks: job, batch and attempt. While a coordinator does not answer, no file
+// is begun. If there is none, the run is left after [queue.LeaseTime], or after lostPatience if the broker does not have
+// the queue either. If the broker is away, a question waits for [queue.AskTime] first, and it takes about a minute. What a
+// worker leaves behind after that has been done, the job removes when it has done a directory.
 package worker
