@@ -21,12 +21,13 @@ import (
 // Client is an open connection to a server. All methods but Close may be called
 // concurrently.
 type Client struct {
-	conn  *nfsclient.Conn
-	local *localio.FS // nil: off
-	locks *nlm.FS
-	cache *cache.FS // nil: none
-	ahead *readahead.FS
-	fs    *writeback.FS // over ahead, or over what keeps attributes
+	conn   *nfsclient.Conn
+	local  *localio.FS // nil: off
+	locks  *nlm.FS
+	cache  *cache.FS // nil: none
+	direct vfs.FS    // what ahead is over
+	ahead  *readahead.FS
+	fs     *writeback.FS // over ahead, or over what keeps attributes
 
 	pace    *pace.Limiter
 	stop    context.Context // of WithStop; nil: none

@@ -39,6 +39,8 @@ type config struct {
 	attrTimes AttrTimes
 	lookups   LookupCache
 
+	proxy *Proxy // nil: calls wait as the URL says
+
 	cached    bool
 	cacheDir  string // "": the default
 	cacheConf string // "": the system's, for root

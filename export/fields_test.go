@@ -35,10 +35,11 @@ func change(t *testing.T, v reflect.Value) {
 // other: judgesAs sees each but those that take no right away.
 func TestWatchersAreToldOfEachField(t *testing.T) {
 	unjudged := map[string]string{
-		"Path":  "handles go by the number",
-		"ID":    "replaced looks for the same number",
-		"Tree":  "another root is another file system",
-		"Async": "it is about what is on the disk, not about who may read it",
+		"Path":     "handles go by the number",
+		"ID":       "replaced looks for the same number",
+		"Tree":     "another root is another file system",
+		"Verbatim": "it is about what handles look like, and a reload makes all of them others",
+		"Async":    "it is about what is on the disk, not about who may read it",
 	}
 	id := uint32(7)
 	original := func() *entry {

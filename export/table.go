@@ -34,6 +34,10 @@ type Export struct {
 	// Handles of another tree are then vfs.ErrStale, even if FS would accept them.
 	// Empty: FS alone decides.
 	Tree []byte
+	// Verbatim hands out the file system's own handles, without a seal, up to 64 bytes. It is for a file
+	// system that proves its handles itself and whose handles leave no room for a seal, such as another server's. The
+	// export must be the only one of its table, since no handle says which it is of.
+	Verbatim bool
 	// ReadOnly refuses every change with vfs.ErrROFS, whatever Clients say.
 	ReadOnly bool
 	// NoHostFiles keeps every read and write with the server: View.OpenHost gives no
@@ -159,6 +163,9 @@ func (t *Table) newState(exports []Export) (*state, error) {
 		e.Export, e.index = &s.exports[i], i
 		if err := e.check(); err != nil {
 			return nil, err
+		}
+		if e.Verbatim && len(exports) > 1 {
+			return nil, fmt.Errorf("export: %q has handles without a seal (verbatim), and then no other export can be beside it", e.Path)
 		}
 		if s.byPath[e.Path] != nil {
 			return nil, fmt.Errorf("export: %q is there twice", e.Path)

@@ -90,7 +90,10 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	ended := make(chan int, 1)
 	log := new(logbuf.Buffer)
 	what := []string{"serve", ts.MkAbs(args[1])}
-	if strings.HasSuffix(args[1], ".toml") {
+	switch {
+	case strings.HasPrefix(args[1], "nfs://"):
+		what[1] = args[1]
+	case strings.HasSuffix(args[1], ".toml"):
 		what = []string{"serve", "--config", ts.MkAbs(args[1])}
 	}
 	argv := append(what, "--listen", "127.0.0.1:0", "--state-dir", ts.MkAbs(".served-"+args[0]))

@@ -17,7 +17,7 @@ import (
 )
 
 type serveCmd struct {
-	Dir   string `arg:"" optional:"" name:"DIR" help:"The directory to serve." type:"existingdir"`
+	Dir   string `arg:"" optional:"" name:"DIR" help:"The directory to serve, or nfs://server/export, the export of another server to stand for."`
 	File  string `name:"config" short:"c" placeholder:"FILE" help:"Read nfsbox.toml, whose keys are these flags; flags replace what it says." type:"existingfile"`
 	Check bool   `help:"Check the configuration and the files that it names, and end: all that is wrong is named, with its line."`
 	Show  bool   `help:"Check likewise, print what holds, with the defaults, and end."`
@@ -124,6 +124,22 @@ though /a/sub be an export with stricter ones, as with the kernel's server, and 
 (bind) show it elsewhere. So do two exports of one directory, of which the wider rules hold. Such
 directories are to be kept apart: the log names each at a start and a reload, and so does --check.
 
+ANOTHER SERVER
+
+nfs://server/export in place of DIR (from in a configuration) stands for the export of another NFSv3
+server. Its callers pass on as themselves, after the rules here; the other server judges their rights, and
+holds their locks. --cache keeps what is read on this host's disk. What is stable is so there, and handles
+survive restarts of either side; where they are too long to be sealed the start says so, and --handles
+verbatim hands them out as they are.
+
+A server that does not answer for five seconds keeps nobody waiting: clients are told to come again
+(NFS3ERR_JUKEBOX) until it does. With --offline TIME attributes, rights and names that it told within TIME
+are told on meanwhile, and what the cache has is read. A start goes on without a server that was reached
+before; one that never was is refused, since it may be a mistake. docs/proxy.md has more, and how hosts without
+FUSE mount it.
+
+  nfsbox serve nfs://filer/export --cache /ssd/nfs --listen :2049 --portmap-listen :111
+
 SIGNALS
 
 SIGHUP reads the configuration again and goes over to its exports, rules, log level and threshold for
@@ -193,8 +209,24 @@ METRICS AND HEALTH
 --metrics 127.0.0.1:9464 serves /metrics for Prometheus. Its address and that of --http have /healthz,
 which is 200 while clients are served and 503 from the first signal on.`
 
+// Validate refuses what is neither a directory nor another server's.
+func (c *serveCmd) Validate() error {
+	if c.Dir == "" || config.IsURL(c.Dir) {
+		return nil
+	}
+	c.Dir = kong.ExpandPath(c.Dir)
+	info, err := os.Stat(c.Dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%q exists but is not a directory", c.Dir)
+	}
+	return err
+}
+
 func (c *serveCmd) flags(k *kong.Context) config.Flags {
 	f := config.Flags{Config: c.Config, Export: c.Export, Given: make(map[string]bool), Dir: c.Dir, File: c.File}
+	if config.IsURL(c.Dir) {
+		f.Dir, f.From = "", c.Dir
+	}
 	for _, part := range k.Path {
 		if part.Flag != nil {
 			f.Given[part.Flag.Name] = true
@@ -260,7 +292,7 @@ var errNobodyNamed = errors.New("nobody is named who may mount: set " + allowEnv
 // allowed takes whom to let in from the environment, if that is where it is said.
 func allowed(f *config.Flags, lookup func(string) (string, bool)) error {
 	names, ok := lookup(allowEnv)
-	if !ok || f.Dir == "" || f.File != "" || f.Given["allow"] {
+	if !ok || f.Served() == "" || f.File != "" || f.Given["allow"] {
 		return nil
 	}
 	f.Export.Allow = strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })

@@ -51,6 +51,10 @@ const (
 	// the process ends without it.
 	reloadEnd = time.Second
 
+	// upstreamTime bounds the first try to reach another server whose files are served. At the bound the start goes on
+	// without it, if it has been reached before.
+	upstreamTime = 5 * time.Second
+
 	// apiEnd is how long calls of the file API that were cut off have to take away
 	// what they have begun. What they leave is swept at the next start.
 	apiEnd = 5 * time.Second

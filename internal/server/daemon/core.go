@@ -17,6 +17,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/server/upstream"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/oncrpc/replycache"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -59,6 +60,14 @@ func (w *World) at(export int, err error) error {
 	return w.Locate(fmt.Sprintf("export[%d].dir", export), err)
 }
 
+// from is at, of the URL of an export.
+func (w *World) from(export int, err error) error {
+	if err == nil || w.Locate == nil {
+		return err
+	}
+	return w.Locate(fmt.Sprintf("export[%d].from", export), err)
+}
+
 // located says where the keys stand of the config.KeyErrors that err joins.
 func (w *World) located(err error) error {
 	if w.Locate == nil {
@@ -97,6 +106,7 @@ type daemon struct {
 	locks     localfs.Locks // of all directories, which may overlap
 	sites     sites
 	table     *export.Table
+	probe     *upstream.Probe // finds exports that lead back to this server
 	replies   *replycache.Cache
 	srv       *nfsserver.Server
 	listeners []listener
@@ -118,10 +128,10 @@ type daemon struct {
 func (d *daemon) pathOf(sealed vfs.Handle) (path string, ok bool) {
 	d.table.At(sealed, func(at string, fs vfs.FS, h vfs.Handle) {
 		for _, x := range d.sites.now() {
-			if x.fs != fs {
+			if x.fs != fs || x.local == nil {
 				continue
 			}
-			if path, ok = x.fs.PathOf(h); path != "" {
+			if path, ok = x.local.PathOf(h); path != "" {
 				at = strings.TrimSuffix(at, "/") + "/" + path
 			}
 			path = at

@@ -11,6 +11,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
+	"github.com/nfsbox/nfsbox/internal/server/upstream"
 	"github.com/nfsbox/nfsbox/nfsserver"
 )
 
@@ -79,6 +80,7 @@ func (d *daemon) open(ctx context.Context) (err error) {
 	}
 	d.findUsers()
 	d.c.SquashUnsaid(d.onlyKnown())
+	d.probe = upstream.NewProbe(d.w.Rand)
 	if err := d.openTable(); err != nil {
 		return err
 	}

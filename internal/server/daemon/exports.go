@@ -18,7 +18,7 @@ func (d *daemon) retire(s site, x *directory) {
 		// The error is the end of the server: no call is left then.
 		_ = d.table.Drain(d.sites.ended, x.fs)
 		if err := x.close(); err != nil {
-			d.log.Error("a directory that is served no longer", slog.String("dir", s.dir), slog.Any("error", err))
+			d.log.Error("a directory that is served no longer", slog.String("dir", s.name()), slog.Any("error", err))
 		}
 	})
 }
@@ -83,6 +83,9 @@ func (d *daemon) openSites(c *config.Config) (open directories, exports []export
 
 // openSite opens one directory, whose map of handles lies in the server's folder.
 func (d *daemon) openSite(c *config.Config, e *config.Export, s site) (*directory, error) {
+	if s.from != "" {
+		return d.openUpstream(c, e, &s)
+	}
 	mode, err := handleMode(s.handles)
 	if err != nil {
 		return nil, err
@@ -92,7 +95,7 @@ func (d *daemon) openSite(c *config.Config, e *config.Export, s site) (*director
 		return nil, err
 	}
 	x := &directory{lanes: d.gate.Export(e.Path)}
-	x.fs, err = localfs.New(s.dir, localfs.Options{
+	x.local, err = localfs.New(s.dir, localfs.Options{
 		Handles: mode, StateDir: state, CrossMounts: s.crossMounts, LocalWriters: s.localWriters, MaxOpen: openFiles(c, fileLimit()),
 		Locks: &d.locks, Gate: x.lanes, Rand: d.w.Rand,
 		Report: func(err error) { d.log.Warn("the directory", slog.String("dir", s.dir), slog.Any("error", err)) },
@@ -101,9 +104,10 @@ func (d *daemon) openSite(c *config.Config, e *config.Export, s site) (*director
 		x.lanes.Close()
 		return nil, err
 	}
+	x.fs = x.local
 	d.sites.states.Store(state, s.at)
 	x.ended = func() { d.sites.states.Delete(state) }
-	if x.tree, err = s.tree(x.fs); err != nil {
+	if x.tree, err = s.tree(x.local); err != nil {
 		return nil, errors.Join(err, x.close())
 	}
 	return x, nil
@@ -128,7 +132,7 @@ func handleMode(s string) (localfs.Mode, error) {
 // tableOf is the export in the form that package export takes.
 func tableOf(e *config.Export, of *directory) export.Export {
 	x := export.Export{Path: e.Path, FS: of.fs, Tree: of.tree, ID: e.FSID, ReadOnly: e.AllReadOnly(), Async: e.Async,
-		NoHostFiles: e.LocalIO != nil && !*e.LocalIO}
+		NoHostFiles: e.LocalIO != nil && !*e.LocalIO, Verbatim: e.Handles == handlesVerbatim}
 	for _, client := range e.Rules() {
 		x.Clients = append(x.Clients, ruleOf(&client))
 	}

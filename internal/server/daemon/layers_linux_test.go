@@ -14,7 +14,7 @@ api_secrets listener process
 api_server manager
 core
 life localio replies state users
-operators tree within
+operators proxy tree within
 exports
 api
 listen server

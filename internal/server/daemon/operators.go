@@ -26,7 +26,9 @@ func (d *daemon) openControl() {
 func (d *daemon) scrape() *ops.Scrape {
 	s := &ops.Scrape{Server: d.srv.Stats(), Replies: d.replies.Stats(), Gate: d.gate.Snapshot(), Leaving: int(d.sites.left.Load())}
 	for site, x := range d.sites.now() {
-		s.AddDirectory(site.dir, x.fs.Snapshot())
+		if x.local != nil {
+			s.AddDirectory(site.dir, x.local.Snapshot())
+		}
 	}
 	s.API, s.Store = d.api.snapshots()
 	return s

@@ -33,7 +33,7 @@ func Check(c config.Config, w World) error {
 	if w.Log != nil {
 		d.log = ops.NewLogs(&c.Log, w.Log, time.Now).Logger()
 	}
-	all = append(all, d.checkMounted())
+	all = append(all, d.checkMounted(), d.checkUpstreams())
 	err = errors.Join(all...)
 	if w.Log == nil {
 		return err
@@ -55,6 +55,9 @@ func Check(c config.Config, w World) error {
 		s, err := siteOf(&c.Exports[i])
 		if err != nil {
 			return err
+		}
+		if s.from != "" {
+			continue
 		}
 		trees = append(trees, s.treeOf(c.Exports[i].Path))
 	}
@@ -136,8 +139,8 @@ func (d *daemon) checkState() error {
 	folders := []string{own, filepath.Join(own, locksName)}
 	for i := range d.c.Exports {
 		s, err := siteOf(&d.c.Exports[i])
-		if err != nil {
-			continue // privateOutside has named it
+		if err != nil || s.from != "" {
+			continue // privateOutside has named it, or it has no folder
 		}
 		of, err := d.siteFolder(&s)
 		if err != nil {

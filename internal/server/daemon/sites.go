@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // site is all that makes one open directory differ from another. Exports with the same
@@ -21,23 +23,38 @@ type site struct {
 	at                        paths.Place // where that has led to
 	handles                   string
 	crossMounts, localWriters bool
+	remote                    // another server's directory, if it is one
 }
+
+// remote is what another server has, and how it is served.
+type remote struct {
+	from             string // a URL
+	cache, cacheConf string
+	offline          time.Duration
+}
+
+// name is what the site is called in messages.
+func (s *site) name() string { return s.dir + s.from }
 
 // directories are those that are open.
 type directories map[site]*directory
 
 // directory is one that is open, and its way through the gate.
 type directory struct {
-	fs    *localfs.FS
-	lanes *iogate.Lanes
-	tree  []byte // see export.Export
-	ended func() // called when it is closed
+	fs    vfs.FS
+	local *localfs.FS   // is fs; nil: fs is another server's
+	lanes *iogate.Lanes // nil likewise
+	tree  []byte        // see export.Export
+	ended func()        // called when it is closed
 }
 
 func (x *directory) close() error {
+	if x.local == nil {
+		return vfs.CloseFS(x.fs)
+	}
 	defer x.ended()
 	defer x.lanes.Close()
-	return x.fs.Close()
+	return x.local.Close()
 }
 
 // sites are the open directories, and those that reloads have taken out of service while
@@ -75,6 +92,9 @@ func (s *sites) close() (err error) {
 }
 
 func siteOf(e *config.Export) (s site, err error) {
+	if e.From != "" {
+		return site{handles: e.Handles, remote: remote{e.From, e.Cache, e.CacheConfig, time.Duration(e.Offline)}}, nil
+	}
 	s = site{handles: e.Handles, crossMounts: e.CrossMounts, localWriters: e.LocalWriters}
 	if s.dir, err = realDir(e.Dir); err == nil {
 		s.at, _, err = paths.PlaceOf(s.dir)

@@ -201,5 +201,8 @@ func (d *daemon) identity() (string, error) {
 	if d.w.File != "" {
 		return filepath.Abs(d.w.File)
 	}
+	if from := d.c.Exports[0].From; from != "" {
+		return from, nil
+	}
 	return realDir(d.c.Exports[0].Dir)
 }

@@ -54,7 +54,7 @@ func (d *daemon) warnClients(e *config.Export) {
 
 func (d *daemon) warn() {
 	for s, x := range d.sites.now() {
-		if x.fs.Squashed() {
+		if x.local != nil && x.local.Squashed() {
 			d.log.Warn("not running as root: whatever callers do is done, and owned, by this user; what they may is judged by the mode bits",
 				slog.String("dir", s.dir))
 		}
@@ -73,7 +73,7 @@ func (d *daemon) warn() {
 			d.warnRoot(e, &client)
 			d.warnAnon(e, &client)
 		}
-		d.log.Info("export", slog.String("path", e.Path), slog.String("dir", e.Dir), slog.String("squash", e.Squash), slog.Bool("ro", config.IsSet(e.ReadOnly)),
+		d.log.Info("export", slog.String("path", e.Path), slog.String("dir", e.Dir+e.From), slog.String("squash", e.Squash), slog.Bool("ro", config.IsSet(e.ReadOnly)),
 			slog.Int("clients", len(e.Clients)), slog.String("rules", rulesOf(e)))
 	}
 	d.warnWithin(d.trees(), d.table)

@@ -47,6 +47,11 @@ func (d *daemon) privateOutside(c *config.Config) error {
 		}
 		all = append(all, d.outside(&m, s))
 	}
+	for i := range c.Exports {
+		if at := c.Exports[i].Cache; at != "" {
+			all = append(all, d.outside(&mine{at, "directory of the cache", "clients could change what is read from it"}, s))
+		}
+	}
 	return errors.Join(all...)
 }
 
@@ -64,6 +69,9 @@ func (d *daemon) servedBy(c *config.Config) (*served, error) {
 	var wrong []error
 	for i := range c.Exports {
 		e := &c.Exports[i]
+		if e.From != "" {
+			continue
+		}
 		top, of, err := lookAt(e)
 		if err != nil {
 			wrong = append(wrong, d.w.at(i, err))
@@ -118,6 +126,9 @@ func (d *daemon) trees() (all []paths.Tree) {
 	}
 	for _, e := range d.table.Exports() {
 		s := by[e.FS]
+		if s.from != "" {
+			continue // its directories are elsewhere
+		}
 		all = append(all, s.treeOf(e.Path))
 	}
 	return all

@@ -38,7 +38,7 @@ func (f *FS) doWaiting(ctx context.Context, p *xdr.Proc, args xdr.Appender, res 
 			return reply, nil
 		}
 		f.counts.note(p, status)
-		if status != nfs3.NFS3ERR_JUKEBOX || w.over(f) {
+		if status != nfs3.NFS3ERR_JUKEBOX || f.opt.Plain || w.over(f) {
 			return reply, &StatusError{Proc: p, Status: vfs.Status(status), Resent: resent && changes(p) && !settled(status)}
 		}
 		reply.Release()

@@ -41,6 +41,10 @@ type Options struct {
 	Pace *pace.Limiter
 	// ReadOnly makes every change fail with vfs.ErrROFS, before it is sent.
 	ReadOnly bool
+	// Plain makes no call but the one that was asked for: an open file that is removed is not
+	// kept under a hidden name, no page of a listing is fetched ahead, and NFS3ERR_JUKEBOX is
+	// returned at once. It is for servers that pass on the calls of their clients, which do all that.
+	Plain bool
 	// Rand fills p with random bytes; nil is crypto/rand. It gives the names of files that are
 	// removed while open, and the lengths of pauses.
 	Rand func(p []byte)

@@ -27,7 +27,7 @@ type order struct {
 // lookAhead begins to fetch the page after p, if there is one.
 func (l *listing) lookAhead(p *page) {
 	a := &l.ahead
-	if p.eof || a.busy {
+	if p.eof || a.busy || l.fs.opt.Plain {
 		return
 	}
 	if a.ask == nil {

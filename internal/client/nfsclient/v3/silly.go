@@ -95,7 +95,7 @@ func (t *openFiles) release(ctx context.Context, h vfs.Handle) error {
 // hideRemoved removes name from dir if it is an open file's, by hiding it. done is false if it
 // is not, and a plain REMOVE suffices.
 func (f *FS) hideRemoved(ctx context.Context, dir vfs.Handle, name string) (wcc vfs.WCC, done bool, err error) {
-	if !f.open.mayBe(f.names.folded(&dir, name)) {
+	if f.opt.Plain || !f.open.mayBe(f.names.folded(&dir, name)) {
 		return wcc, false, nil
 	}
 	h, _, _, err := f.Lookup(ctx, dir, name)
@@ -160,7 +160,7 @@ type move struct {
 
 // openTarget returns the open file that m would replace, held, or nil.
 func (f *FS) openTarget(ctx context.Context, m *move) (*openFile, vfs.Handle) {
-	if m.fromDir == m.toDir && m.fromName == m.toName || !f.open.mayBe(f.names.folded(&m.toDir, m.toName)) {
+	if f.opt.Plain || m.fromDir == m.toDir && m.fromName == m.toName || !f.open.mayBe(f.names.folded(&m.toDir, m.toName)) {
 		return nil, vfs.Handle{}
 	}
 	// RENAME reports what is wrong with either name.

@@ -93,6 +93,7 @@ func (c *Config) checkExports(p *problems) {
 		}
 		ids[e.FSID] = i
 	}
+	c.checkProxies(p)
 }
 
 func (e *Export) check(key string, p *problems) {
@@ -102,14 +103,10 @@ func (e *Export) check(key string, p *problems) {
 	if advice := Misplaced(e.Path); advice != "" {
 		p.add(key+".path", "%q: %s", e.Path, advice)
 	}
-	if e.Dir == "" {
-		p.add(key+".dir", "no directory")
-	} else if advice := Misplaced(e.Dir); advice != "" {
-		p.add(key+".dir", "%q is no directory: %s", e.Dir, advice)
-	}
-	p.oneOf(key+".handles", e.Handles, "auto", "kernel", "map")
-	if e.Handles == "kernel" && e.CrossMounts {
-		p.add(key+".handles", "handles of the kernel are those of one file system; with crossmnt it takes map or auto")
+	if e.From != "" {
+		e.checkFrom(key, p)
+	} else {
+		e.checkDir(key, p)
 	}
 	e.Rule.check(key, p)
 	p.within(key+".clients", int64(len(e.Clients)+len(e.Allow)), 0, maxRules)
@@ -123,6 +120,22 @@ func (e *Export) check(key string, p *problems) {
 			e.Clients[i].Rule.check(at, p)
 		}
 	}
+}
+
+// checkDir is of an export that is a directory of this host.
+func (e *Export) checkDir(key string, p *problems) {
+	if e.Dir == "" {
+		p.add(key+".dir", "no directory")
+	} else if advice := Misplaced(e.Dir); advice != "" {
+		p.add(key+".dir", "%q is no directory: %s", e.Dir, advice)
+	}
+	p.oneOf(key+".handles", e.Handles, "auto", "kernel", "map")
+	if e.Handles == "kernel" && e.CrossMounts {
+		p.add(key+".handles", "handles of the kernel are those of one file system; with crossmnt it takes map or auto")
+	}
+	p.none(key, "for what another server has (from), and this is a directory", []unfit{
+		{"cache", e.Cache != ""}, {"cache-config", e.CacheConfig != ""}, {"offline", e.Offline != 0},
+	})
 }
 
 func (r *Rule) check(key string, p *problems) {

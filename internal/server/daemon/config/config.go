@@ -52,11 +52,12 @@ type Config struct {
 	Exports []Export `toml:"export" kong:"-"`
 }
 
-// Export is one directory and the path under which clients find it. On the
+// Export is one directory, or another server's, and the path under which clients find it. On the
 // command line Path is --export, and the flags hold for all exports alike.
 type Export struct {
 	Path string `toml:"path" name:"export" default:"/" help:"The path under which clients find DIR; while it is the only one, they may mount / for it."`
 	Dir  string `toml:"dir" kong:"-"`
+	From string `toml:"from" kong:"-"` // a URL: the export of another server that this one stands for
 	Rule
 	Allow []string `toml:"allow" sep:"none" placeholder:"CLIENT" help:"Who may mount: an address, a network (10.0.0.0/8), a host name, *.example.org, *. May be repeated; without any, everybody, but where the configuration has clients: then those alone."`
 
@@ -65,8 +66,12 @@ type Export struct {
 	CrossMounts  bool   `toml:"crossmnt" name:"crossmnt" help:"Serve file systems mounted below, too; otherwise they are hidden."`
 	LocalWriters bool   `toml:"local-writers" help:"Programs of this host change the directory as well: leave out attributes from before a change."`
 	LocalIO      *bool  `toml:"localio,omitempty" kong:"-"` // false: every read and write goes over the network
-	Handles      string `toml:"handles" default:"auto" help:"What file handles are made of: auto, kernel, map."`
+	Handles      string `toml:"handles" default:"auto" help:"What file handles are made of: auto, kernel, map; of another server: auto, verbatim (its own, for an export that is the only one)."`
 	FSID         uint32 `toml:"fsid" placeholder:"N" help:"The export's number in handles; 0 makes one of its path."`
+
+	Cache       string   `toml:"cache" placeholder:"CACHE" help:"Keep what is read of another server in files below this directory."`
+	CacheConfig string   `toml:"cache-config" name:"cache-config" placeholder:"FILE" help:"Read the cache's size and other settings from a file, as cachefilesd.conf(5) has them, and its directory if there is no --cache."`
+	Offline     Duration `toml:"offline" placeholder:"TIME" help:"While another server does not answer, tell attributes, rights and names that it told no longer ago than that, and read what is cached. By default nothing."`
 
 	// Clients are rules of their own for some clients. What one leaves out is
 	// the export's. Without Clients and Allow, everybody is let in by the
@@ -125,6 +130,9 @@ func (e *Export) Rules() []Client {
 	}
 	return all
 }
+
+// Cached reports whether what is read is kept on this host's disk.
+func (e *Export) Cached() bool { return e.Cache != "" || e.CacheConfig != "" }
 
 // AllReadOnly reports whether no client may change anything.
 func (e *Export) AllReadOnly() bool {

@@ -15,13 +15,14 @@ type Flags struct {
 	Export Export
 	Given  map[string]bool
 	Dir    string // an export of its own; the file then has none
+	From   string // likewise, of another server: a URL
 	File   string // nfsbox.toml; "" is none
 }
 
 // at says where the value came from: a flag, a line of the file, or neither.
 func (p problem) at(f Flags, lines positions) error {
 	name := flagOf(p.key)
-	if name == "path" && f.Dir != "" {
+	if name == "path" && f.Served() != "" {
 		name = "export"
 	}
 	if f.Given[name] {
@@ -35,6 +36,9 @@ func (p problem) at(f Flags, lines positions) error {
 	}
 	return p.message(name)
 }
+
+// Served is the directory, or the URL, that the command line names; "" is none.
+func (f *Flags) Served() string { return f.Dir + f.From }
 
 // flagOf is the flag of a key: "io-pool", "log-level" of log.level, "dir" of
 // export[1].dir, and "listen" of listen[0].
@@ -58,10 +62,10 @@ func (f *Flags) overlay(c *Config) error {
 		return err
 	}
 	switch {
-	case f.Dir != "" && len(c.Exports) > 0:
+	case f.Served() != "" && len(c.Exports) > 0:
 		return fmt.Errorf("%s has exports of its own: name no directory beside it", f.File)
-	case f.Dir != "":
-		c.Exports = []Export{{Dir: f.Dir, Path: "/"}}
+	case f.Served() != "":
+		c.Exports = []Export{{Dir: f.Dir, From: f.From, Path: "/"}}
 	case f.File == "" && f.Given["export"]:
 		return noDirectory(f.Export.Path)
 	case f.File == "":

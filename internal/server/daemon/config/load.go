@@ -89,7 +89,7 @@ func lineOf(file string, err error) int {
 // Locate adds the key to an error about its value, with the line of the file as that is
 // now, or the flag.
 func (f Flags) Locate(key string, err error) error {
-	if f.Dir != "" && strings.HasSuffix(key, ".dir") {
+	if f.Dir != "" && strings.HasSuffix(key, ".dir") || f.From != "" && strings.HasSuffix(key, ".from") {
 		return err // the argument of the command, which err names
 	}
 	var lines positions

@@ -35,6 +35,14 @@ func TestLoadRefuses(t *testing.T) {
 		what, text, want string
 	}{
 		{"an unknown key", "liste = [\"x\"]\n" + good, ":1: liste: no such key"},
+		{"two things at once", good + "from = \"nfs://filer/e\"\n", ":4: export[0].from: an export is a directory (dir) or another server's (from)"},
+		{"no URL", "[[export]]\nfrom = \"filer:/e\"\n", ":2: export[0].from: \"filer:/e\" is no URL of an export"},
+		{"a cache of a directory", good + "cache = \"/c\"\n", ":4: export[0].cache: it is for what another server has"},
+		{"mounts of another server", "[[export]]\nfrom = \"nfs://filer/e\"\ncrossmnt = true\n", ":3: export[0].crossmnt: it is for a directory of this host"},
+		{"a map of another server", "[[export]]\nfrom = \"nfs://filer/e\"\nhandles = \"map\"\n", ":3: export[0].handles: \"map\" is not one of auto, verbatim"},
+		{"verbatim handles beside others", good + "[[export]]\npath = \"/f\"\nfrom = \"nfs://filer/e\"\nhandles = \"verbatim\"\n", ":7: export[1].handles: verbatim handles do not say"},
+		{"nothing to read from", "[[export]]\nfrom = \"nfs://filer/e\"\noffline = \"1h\"\n", ":3: export[0].offline: there is no cache to read from"},
+		{"one cache for two", "[[export]]\nfrom = \"nfs://filer/e\"\ncache = \"/c\"\n[[export]]\npath = \"/f\"\nfrom = \"nfs://filer/f\"\ncache = \"/c/\"\n", ":7: export[1].cache: \"/c\" is the cache of export[0] already"},
 		{"an unknown key of an export", good + "root_squash = true\n", ":4: export.root_squash: no such key"},
 		{"an unknown key of a client", good + "clients = [\n {match = \"*\"},\n {match = \"*\", rw = true},\n]\n", ":6: export.rw: no such key"},
 		{"two unknown keys", "a = 1\nb = 2\n" + good, ":2: b: no such key"},

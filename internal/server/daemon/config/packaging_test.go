@@ -34,7 +34,8 @@ func TestExample(t *testing.T) {
 	}
 	lines := walkPositions([]byte(whole)).found
 	for _, key := range slices.Concat(keysOf(reflect.TypeFor[Config](), ""), keysOf(reflect.TypeFor[Export](), "export[0].")) {
-		if lines[key] == 0 {
+		// The second export stands for another server's.
+		if lines[key] == 0 && lines[strings.Replace(key, "export[0].", "export[1].", 1)] == 0 {
 			t.Errorf("the example has no %s", key)
 		}
 	}

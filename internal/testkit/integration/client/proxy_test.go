@@ -1,0 +1,258 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/export/exporttest"
+	"github.com/nfsbox/nfsbox/internal/server/upstream"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/nfsserver"
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/vfs/vfstest"
+)
+
+// standIn is a server that stands for another one.
+type standIn struct {
+	*server
+	up   atomic.Pointer[nfsbox.Client] // its client of the other
+	kept *upstream.FS
+}
+
+// client is the file system of a client, which ends with it.
+type clientFS struct {
+	vfs.FS
+	c *nfsbox.Client
+}
+
+func (x *clientFS) Unwrap() any  { return x.FS }
+func (x *clientFS) Close() error { return x.c.Close() }
+
+// relayOf makes a server that stands for the one at addr; cache is a directory, or "". rule is that of its export.
+func relayOf(t *testing.T, addr, cache string, p nfsbox.Proxy, rules ...export.Rule) *standIn {
+	t.Helper()
+	r := &standIn{}
+	o := []nfsbox.Option{nfsbox.WithCaller(vfs.Caller{UID: export.Nobody, GID: export.Nobody}), nfsbox.WithLocalIO(nfsbox.LocalIOOff), nfsbox.WithProxy(p)}
+	if cache != "" {
+		o = append(o, nfsbox.WithCache(cache))
+	}
+	r.kept = upstream.New(upstream.Options{
+		Name: "nfs://" + addr + "/", Probe: upstream.NewProbe(func(p []byte) { clear(p) }), MaxHandle: export.MaxInner, Keep: cache != "", FSID: 7,
+		Dial: func(ctx context.Context) (vfs.FS, error) {
+			c, err := nfsbox.Dial(ctx, "nfs://"+addr+"/", o...)
+			if err != nil {
+				return nil, err
+			}
+			r.up.Store(c)
+			return &clientFS{c.Direct(), c}, nil
+		},
+	})
+	if err := r.kept.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.kept.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	r.server = start(t, export.Export{Path: "/", FS: r.kept, Clients: rules})
+	return r
+}
+
+// TestProxySuite runs the suite over a client of a proxy, with and without a cache.
+func TestProxySuite(t *testing.T) {
+	for name, cached := range map[string]bool{"plain": false, "cached": true} {
+		t.Run(name, func(t *testing.T) {
+			var groups []string // all
+			if cached {
+				groups = []string{"read", "write", "open", "truncate", "commit", "setattr", "rename", "remove", "identity"}
+			}
+			vfstest.Run(t, vfstest.Config{
+				Callers: true, Groups: groups,
+				New: func(t *testing.T) vfs.FS {
+					s := start(t, export.Export{Path: "/", FS: memfs.New(memfs.Options{Mode: 0o755})})
+					dir := ""
+					if cached {
+						dir = cacheDir(t)
+					}
+					r := relayOf(t, s.addr, dir, nfsbox.Proxy{Answer: time.Minute})
+					return dial(t, "nfs://"+r.addr+"/").FS()
+				},
+			})
+		})
+	}
+}
+
+// TestProxyRights is the matrix of rights through a proxy, by whose rule callers are squashed, with and without a cache.
+func TestProxyRights(t *testing.T) {
+	for name, cached := range map[string]bool{"plain": false, "cached": true} {
+		t.Run(name, func(t *testing.T) {
+			exporttest.Rights(t, exporttest.Config{Override: true, Every: 41, New: func(t *testing.T, rule export.Rule) exporttest.Place {
+				mem := memfs.New(memfs.Options{Mode: 0o755})
+				s := start(t, export.Export{Path: "/", FS: mem})
+				dir := ""
+				if cached {
+					dir = cacheDir(t)
+				}
+				c := dial(t, "nfs://"+relayOf(t, s.addr, dir, nfsbox.Proxy{Answer: time.Minute}, rule).addr+"/")
+				return exporttest.Place{Below: mem, As: func(who *vfs.Caller) vfs.FS {
+					return openingThrough{c.FS().As(who), rule.ReadOnly}
+				}}
+			}})
+		})
+	}
+}
+
+// openingThrough refuses to open for both reading and writing what is read-only, as the
+// matrix expects it: NFSv3 opens nothing, and tells at the first write.
+type openingThrough struct {
+	vfs.FS
+	readOnly bool
+}
+
+func (o openingThrough) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	if o.readOnly && how.Access == vfs.ShareRead|vfs.ShareWrite {
+		return nil, vfs.Opened{}, vfs.ErrROFS
+	}
+	return o.FS.Open(ctx, at, how)
+}
+
+// TestProxyCaches: what one client has read costs the other server no READ, each user is judged there, and what another
+// client of the other server has closed is read by who opens it then.
+func TestProxyCaches(t *testing.T) {
+	mem := memfs.New(memfs.Options{Mode: 0o755, Now: past})
+	want := bytes.Repeat([]byte("content "), 100_000)
+	h := putCached(t, mem, "f", 0o600, want)
+	if _, err := mem.SetAttr(t.Context(), h, &vfs.SetAttr{Valid: vfs.MaskUID, UID: 1000}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, export.Export{Path: "/", FS: mem})
+	r := relayOf(t, s.addr, cacheDir(t), nfsbox.Proxy{Answer: time.Minute})
+	ann, ben := vfs.Caller{UID: 1000, GID: 1000}, vfs.Caller{UID: 1001, GID: 1001}
+	for run := range 3 {
+		c := dial(t, "nfs://"+r.addr+"/")
+		before := readsOf(r.up.Load())
+		if got, err := getCached(t, c.FS().As(&ann), "f", len(want)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("run %d: %d bytes, %v", run, len(got), err)
+		}
+		if n := readsOf(r.up.Load()) - before; n == 0 != (run > 0) {
+			t.Errorf("run %d: %d READs", run, n)
+		}
+		if _, err := getCached(t, c.FS().As(&ben), "f", 100); !errors.Is(err, vfs.ErrAccess) {
+			t.Errorf("another user: %v", err)
+		}
+	}
+	fresh := bytes.Repeat([]byte("another "), 100_000)
+	other := dial(t, "nfs://"+s.addr+"/")
+	putCached(t, other.FS().As(&ann), "f", 0o600, fresh)
+	if got, err := getCached(t, dial(t, "nfs://"+r.addr+"/").FS().As(&ann), "f", len(fresh)); err != nil || !bytes.Equal(got, fresh) {
+		t.Errorf("what was closed before is not there: %d bytes, %v", len(got), err)
+	}
+}
+
+// TestProxyOffline: while the other server is away a user reads on what the cache has, and others do not; nothing is
+// written. When it is back all goes on, by the same handles.
+func TestProxyOffline(t *testing.T) {
+	mem := memfs.New(memfs.Options{Mode: 0o755, Now: past})
+	want := bytes.Repeat([]byte("content "), 50_000)
+	putCached(t, mem, "f", 0o644, want)
+	s := start(t, export.Export{Path: "/", FS: mem})
+	r := relayOf(t, s.addr, cacheDir(t), nfsbox.Proxy{Answer: time.Second, Offline: time.Hour})
+	c := dial(t, "nfs://"+r.addr+"/?retrans=0&timeo=50")
+	ann, ben := c.FS().As(&vfs.Caller{UID: 1000, GID: 1000}), c.FS().As(&vfs.Caller{UID: 1001, GID: 1001})
+	if got, err := getCached(t, ann, "f", len(want)); err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("%d bytes, %v", len(got), err)
+	}
+	if err := s.srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-s.done; !errors.Is(err, nfsserver.ErrClosed) {
+		t.Error(err)
+	}
+	if got, err := getCached(t, ann, "f", len(want)); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("while it is away: %d bytes, %v", len(got), err)
+	}
+	for what, err := range map[string]error{
+		"another user": func() error { _, err := getCached(t, ben, "f", len(want)); return err }(),
+		"a change":     func() error { return mkdirIn(t, ann, "d") }(),
+	} {
+		if !errors.Is(err, vfs.ErrBusy) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	s.begin()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		got, err := getCached(t, ben, "f", len(want))
+		if err == nil && bytes.Equal(got, want) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("when it is back: %d bytes, %v", len(got), err)
+		}
+	}
+}
+
+func mkdirIn(t *testing.T, fs vfs.FS, name string) error {
+	t.Helper()
+	root, _, err := fs.Root(t.Context())
+	if err != nil {
+		return err
+	}
+	_, _, _, err = fs.Create(t.Context(), root, name, &vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o755}})
+	return err
+}
+
+// TestProxyLocks: a lock that a client of the proxy has holds against other clients of the proxy, and against those of the
+// other server.
+func TestProxyLocks(t *testing.T) {
+	mem := memfs.New(memfs.Options{Mode: 0o777})
+	putCached(t, mem, "f", 0o666, []byte("x"))
+	s := start(t, export.Export{Path: "/", FS: mem})
+	r := relayOf(t, s.addr, "", nfsbox.Proxy{Answer: time.Minute})
+	locker := func(addr string) (vfs.Locker, vfs.Handle) {
+		fs := dial(t, "nfs://"+addr+"/").FS()
+		root, _, err := fs.Root(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, _, _, err := fs.Lookup(t.Context(), root, "f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return vfs.LockerOf(fs), h
+	}
+	a, ha := locker(r.addr)
+	b, hb := locker(r.addr)
+	far, hf := locker(s.addr)
+	l := vfs.Lock{Owner: vfs.Owner{Client: "a"}, Exclusive: true, Off: 10, Len: 5}
+	if err := a.Lock(t.Context(), ha, &l); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"another client of the proxy":     b.Lock(t.Context(), hb, &vfs.Lock{Owner: vfs.Owner{Client: "b"}, Exclusive: true}),
+		"a client of the other server":    far.Lock(t.Context(), hf, &vfs.Lock{Owner: vfs.Owner{Client: "f"}}),
+		"another range, by another owner": b.Lock(t.Context(), hb, &vfs.Lock{Owner: vfs.Owner{Client: "b"}, Exclusive: true, Off: 14, Len: 1}),
+	} {
+		if !errors.Is(err, vfs.ErrLocked) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := a.Unlock(t.Context(), ha, &l); err != nil {
+		t.Error(err)
+	}
+	if err := far.Lock(t.Context(), hf, &vfs.Lock{Owner: vfs.Owner{Client: "f"}, Exclusive: true}); err != nil {
+		t.Errorf("what is unlocked: %v", err)
+	}
+	if err := b.Lock(t.Context(), hb, &vfs.Lock{Owner: vfs.Owner{Client: "b"}}); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("what the other server's client has: %v", err)
+	}
+	if err := far.Unlock(t.Context(), hf, &vfs.Lock{Owner: vfs.Owner{Client: "f"}}); err != nil {
+		t.Error(err)
+	}
+}
