@@ -101,6 +101,38 @@ func TestDebug(t *testing.T) {
 	}
 }
 
+// TestAttrCacheOptions: an option stands above the URL, and times that make no sense are errors.
+func TestAttrCacheOptions(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		opts []Option
+		want bool
+	}{
+		{"", nil, false},
+		{"?ac", nil, true},
+		{"?actimeo=0", nil, false},
+		{"?noac", []Option{WithAttrCache(AttrTimes{}, LookupCacheAll)}, true},
+		{"?actimeo=5", []Option{WithoutAttrCache()}, false},
+	} {
+		o, err := options("nfs://filer/e"+c.args, c.opts)
+		if err != nil || o.keepsAttrs() != c.want {
+			t.Errorf("%q and %d options: kept is not %t, %v", c.args, len(c.opts), c.want, err)
+		}
+	}
+	o, err := options("nfs://filer/e?actimeo=5", []Option{WithAttrCache(AttrTimes{}, LookupCachePositive)})
+	if err != nil || o.attrTimes != DefaultAttrTimes() || o.lookups != LookupCachePositive {
+		t.Errorf("%+v, %v", o, err)
+	}
+	for _, bad := range []Option{
+		WithAttrCache(AttrTimes{FileMin: 2, FileMax: 1}, LookupCacheAll), WithAttrCache(AttrTimes{DirMin: 2, DirMax: 1}, LookupCacheAll),
+		WithAttrCache(AttrTimes{FileMin: -1}, LookupCacheAll), WithAttrCache(AttrTimes{}, LookupCacheNone+1),
+	} {
+		if _, err := options("nfs://filer/e", []Option{bad}); err == nil {
+			t.Error("times, or names, that make no sense are taken")
+		}
+	}
+}
+
 // TestStatsJSON has what is needed to draw a table, and no more.
 func TestStatsJSON(t *testing.T) {
 	var h metric.Histogram
