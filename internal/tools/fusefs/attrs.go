@@ -78,6 +78,9 @@ func (m *Mount) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.At
 		// ftruncate(2): the right to write was given when the file was opened.
 		wcc, err = f.file.Truncate(c, set.Size)
 		set.Valid &^= vfs.MaskSize
+	} else if set.Valid&vfs.MaskSize != 0 {
+		// truncate(2): servers let an owner write whatever the mode says, for the sake of files that are open (RFC 1813, 4.4).
+		_, err = c.may(h, vfs.AccessModify)
 	}
 	if err == nil && set.Valid != 0 {
 		wcc, err = c.fs.SetAttr(c, h, &set, nil)

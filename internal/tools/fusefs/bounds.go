@@ -18,6 +18,8 @@ const (
 	// exitPatience is how long a process that ends by itself waits for its files to be closed. Nothing can
 	// interrupt it any more. Then it ends, and the bytes are sent without it.
 	exitPatience = 10 * time.Second
+	// statePatience is how long the state of a process may take to be read. One that cannot be read is taken for alive.
+	statePatience = 200 * time.Millisecond
 	// settlePatience is how long what removes names waits for files whose closing was announced, and settleAge how
 	// long ago that may have been. A file that was announced and stays open (dup(2), mmap(2)) has them pass.
 	settlePatience = 200 * time.Millisecond

@@ -113,6 +113,22 @@ func exiting(pid uint32) (out, bySignal bool) {
 	return parseExit(string(text))
 }
 
+// leaving is exiting for one whose FLUSH is being answered. A process in execve(2) closes files, and until they are closed
+// nobody can read its state: what would wait for that, in a FLUSH, would wait for ever.
+func leaving(pid uint32) bool {
+	told := make(chan bool, 1)
+	go func() { // ends at the latest when the FLUSH has been answered
+		out, _ := exiting(pid)
+		told <- out
+	}()
+	select {
+	case out := <-told:
+		return out
+	case <-time.After(statePatience):
+		return false
+	}
+}
+
 // parseExit reads proc_pid_stat(5). What stands behind the name of the program begins with field 3.
 func parseExit(text string) (out, bySignal bool) {
 	const (

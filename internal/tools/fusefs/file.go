@@ -229,14 +229,15 @@ func (m *Mount) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	}
 	c := m.closing(cancel, &in.InHeader)
 	defer c.end()
-	err := m.unlockAll(&c, f.node, in.LockOwner)
+	var lost error
 	if f.access&vfs.ShareWrite != 0 {
-		lost := f.commit(&c)
-		if out, _ := exiting(in.Pid); out && lost != nil && c.Err() == nil {
+		lost = f.commit(&c)
+		if lost != nil && c.Err() == nil && leaving(in.Pid) {
 			f.unheard.CompareAndSwap(nil, &lost) // a process on its way out hears nothing
 		}
-		err = errors.Join(lost, err)
 	}
+	// After the bytes: who has the lock next is to find them.
+	err := errors.Join(lost, m.unlockAll(&c, f.node, in.LockOwner))
 	m.settle.announce(f, c.now)
 	return errno(&c, err)
 }

@@ -96,15 +96,24 @@ func (m *Mount) setLock(c *call, in *fuse.LkIn) error {
 		return vfs.ErrNotSupp
 	}
 	l := lockOf(in.Owner, &in.Lk)
-	if in.Lk.Typ == syscall.F_UNLCK {
-		return c.locks().Unlock(c, h, &l)
-	}
 	f, ok := m.files.get(in.Fh)
+	if in.Lk.Typ == syscall.F_UNLCK {
+		var lost error
+		if ok && f.access&vfs.ShareWrite != 0 {
+			lost = f.commit(c) // before another client has the lock
+		}
+		return errors.Join(c.locks().Unlock(c, h, &l), lost)
+	}
 	if !ok {
 		return syscall.EBADF
 	}
 	n.owns(in.Owner, f) // first: a lock whose answer is lost has to be freed, too
-	return c.locks().Lock(c, h, &l)
+	err := c.locks().Lock(c, h, &l)
+	if err == nil {
+		// What the kernel has of the file is from before the lock. Its times may not show what others have changed in the same moment.
+		_ = m.server.InodeNotify(n.id, 0, 0) // ENOENT: it has none
+	}
+	return err
 }
 
 // owns notes that an owner may hold locks on the object, and by which open file it asked last.
