@@ -60,6 +60,7 @@ func (m *Mount) answerAttr(c *call, n *node, h vfs.Handle, a *vfs.Attr, out *fus
 	}
 	out.SetTimeout(n.tell(&full, c.now, &m.opt.Times))
 	fill(&out.Attr, &full, m.fsid)
+	n.numbered(out.Attr.Ino)
 	return fuse.OK
 }
 

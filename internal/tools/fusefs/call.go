@@ -116,4 +116,5 @@ func (m *Mount) enter(c *call, dir *node, h vfs.Handle, a *vfs.Attr, out *fuse.E
 	out.SetAttrTimeout(n.tell(a, c.now, &m.opt.Times))
 	out.SetEntryTimeout(dir.entryTime(&m.opt, true))
 	fill(&out.Attr, a, m.fsid)
+	n.numbered(out.Attr.Ino)
 }

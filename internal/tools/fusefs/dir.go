@@ -170,22 +170,40 @@ func (m *Mount) add(c *call, d *folder, e *vfs.Entry, off uint64, plus bool, out
 func (m *Mount) dots(c *call, d *folder, at uint64, plus bool, out *fuse.DirEntryList) uint64 {
 	self := d.node.handle()
 	for ; at < behindDotDot; at++ {
-		e := fuse.DirEntry{Name: ".", Mode: typeBits[vfs.TypeDir], Off: at + 1}
-		h := self
-		if at == behindDot {
-			e.Name = ".."
-			if up, _, _, err := d.fs.Lookup(c, self, ".."); err == nil {
-				h = up
-			}
-		}
-		if a, err := d.fs.GetAttr(c, h, vfs.MaskFileID|vfs.MaskFSID); err == nil {
-			e.Ino = inode(&a, m.fsid)
+		e := fuse.DirEntry{Name: ".", Mode: typeBits[vfs.TypeDir], Off: at + 1, Ino: d.node.number()}
+		switch {
+		case at == behindDot:
+			e.Name, e.Ino = "..", m.numberAbove(c, d.fs, self)
+		case e.Ino == 0:
+			e.Ino = m.numberOf(c, d.fs, self, nil)
 		}
 		if plus && out.AddDirLookupEntry(e) == nil || !plus && !out.AddDirEntry(e) {
 			return at
 		}
 	}
 	return at
+}
+
+// numberOf is the inode number of a directory, of which some attributes may be known; 0 if it cannot be told.
+func (m *Mount) numberOf(c *call, fs vfs.FS, h vfs.Handle, a *vfs.Attr) uint64 {
+	const both = vfs.MaskFileID | vfs.MaskFSID
+	if a == nil || !a.Has(both) {
+		got, err := fs.GetAttr(c, h, both)
+		if err != nil {
+			return 0
+		}
+		a = &got
+	}
+	return inode(a, m.fsid)
+}
+
+// numberAbove is the inode number of the directory above one: its own, where it may not be searched.
+func (m *Mount) numberAbove(c *call, fs vfs.FS, h vfs.Handle) uint64 {
+	up, a, _, err := fs.Lookup(c, h, "..")
+	if err != nil {
+		return m.numberOf(c, fs, h, nil)
+	}
+	return m.numberOf(c, fs, up, &a)
 }
 
 // listFrom is the listing from the kernel's offset on: the one under way, if it stands there. folder.mu is held.

@@ -24,6 +24,7 @@ type node struct {
 	told   stamp      // what the kernel was told last
 	at     time.Time  // when
 	keep   time.Duration
+	ino    uint64               // its inode number as the kernel was told; 0: not yet
 	shared bool                 // of a directory: everybody may search it
 	owners map[uint64]*openFile // of locks that were asked for
 }
@@ -35,6 +36,20 @@ func (n *node) handle() vfs.Handle {
 		panic("fusefs: the table holds a handle that is none") // only handles enter it
 	}
 	return h
+}
+
+// number is the object's inode number, as far as the kernel was told it; 0: it was not.
+func (n *node) number() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ino
+}
+
+// numbered notes the number that the kernel is told.
+func (n *node) numbered(ino uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ino = ino
 }
 
 // nodes is the table of what the kernel knows.
