@@ -26,7 +26,7 @@ import (
 // The bounds of what is judged. Nothing takes a tenth of them on a quiet machine.
 const (
 	// patience is how long a process may take to start and to end.
-	patience = time.Minute
+	patience = 3 * time.Minute
 	// bound is how long a mount may be judged, and soakBound in a soak. Then it is aborted.
 	bound     = 8 * time.Minute
 	soakBound = 100 * time.Minute

@@ -24,7 +24,7 @@ func TestRights(t *testing.T) {
 	bin := command(t)
 	for _, cache := range []bool{false, true} {
 		t.Run(fmt.Sprintf("cache %t", cache), func(t *testing.T) {
-			every := 67
+			every := 101
 			if soak() {
 				every = 1
 			}
