@@ -82,7 +82,7 @@ func TestListTwice(t *testing.T) {
 			}
 		}
 	}
-	for args, want := range map[string]bool{"": true, "?noac": true, "?lookupcache=none": true, "?actimeo=0": true, "?actimeo=600": false, "?ac": false, "?lookupcache=all": false} {
+	for args, want := range map[string]bool{"": true, "?noac": true, "?lookupcache=none": true, "?actimeo=0": true, "?actimeo=600": false, "?ac&acregmin=600&acdirmin=600": false, "?lookupcache=all&actimeo=600": false} {
 		c := dial(t, "nfs://"+s.addr+"/"+args)
 		root, _, err := c.FS().Root(t.Context())
 		if err != nil {
