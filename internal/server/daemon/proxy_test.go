@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,14 +17,21 @@ import (
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 )
 
+// given are the addresses that tests which run beside one another have.
+var given sync.Map
+
 // aPort is an address that a server of a test has again and again.
 func aPort(t *testing.T) string {
 	t.Helper()
-	at, err := port.Free("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		at, err := port.Free("127.0.0.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, there := given.LoadOrStore(at, true); !there {
+			return at
+		}
 	}
-	return at
 }
 
 // proxyOf is a configuration that stands for the server at an address.
@@ -85,6 +93,7 @@ func tree(t *testing.T, text string) string {
 // TestProxy: what another server has is read through this one, by handles that outlive both. While that does not answer,
 // clients are told to come again.
 func TestProxy(t *testing.T) {
+	t.Parallel() // it waits for what is not there
 	far, near := aPort(t), aPort(t)
 	farConf := confOf(tree(t, "content"), t.TempDir())
 	farConf.Listen = []string{far}
@@ -141,6 +150,7 @@ func TestProxy(t *testing.T) {
 
 // TestProxyFirstStart: a server that was never reached may be a mistake, and a start says so; so does a check.
 func TestProxyFirstStart(t *testing.T) {
+	t.Parallel()     // it waits for what is not there
 	gone := aPort(t) // where nobody listens
 	c := proxyOf(t, gone, "127.0.0.1:0", t.TempDir())
 	w := World{Rand: counter()}
@@ -223,6 +233,7 @@ func TestProxyVerbatim(t *testing.T) {
 
 // TestProxyReload: a reload keeps what stands for another server, and takes in another one beside it.
 func TestProxyReload(t *testing.T) {
+	t.Parallel() // it waits for what is not there
 	far := aPort(t)
 	farConf := confOf(tree(t, "content"), t.TempDir())
 	farConf.Listen = []string{far}
