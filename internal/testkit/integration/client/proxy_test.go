@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/export/exporttest"
 	"github.com/nfsbox/nfsbox/internal/server/upstream"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/vfs/vfstest"
@@ -25,7 +27,7 @@ type standIn struct {
 	kept *upstream.FS
 }
 
-// client is the file system of a client, which ends with it.
+// clientFS is the file system of a client, which ends with it.
 type clientFS struct {
 	vfs.FS
 	c *nfsbox.Client
@@ -34,8 +36,8 @@ type clientFS struct {
 func (x *clientFS) Unwrap() any  { return x.FS }
 func (x *clientFS) Close() error { return x.c.Close() }
 
-// relayOf makes a server that stands for the one at addr; cache is a directory, or "". rule is that of its export.
-func relayOf(t *testing.T, addr, cache string, p nfsbox.Proxy, rules ...export.Rule) *standIn {
+// standInFor makes a server that stands for the one at addr; cache is a directory, or "". rule is that of its export.
+func standInFor(t *testing.T, addr, cache string, p nfsbox.Proxy, rules ...export.Rule) *standIn {
 	t.Helper()
 	r := &standIn{}
 	o := []nfsbox.Option{nfsbox.WithCaller(vfs.Caller{UID: export.Nobody, GID: export.Nobody}), nfsbox.WithLocalIO(nfsbox.LocalIOOff), nfsbox.WithProxy(p)}
@@ -65,23 +67,30 @@ func relayOf(t *testing.T, addr, cache string, p nfsbox.Proxy, rules ...export.R
 	return r
 }
 
-// TestProxySuite runs the suite over a client of a proxy, with and without a cache.
+// TestProxySuite runs the suite over a client of a proxy, without and with a cache: what a second server on the way could
+// spoil, and with NFSBOX_SOAK all of it.
 func TestProxySuite(t *testing.T) {
-	for name, cached := range map[string]bool{"plain": false, "cached": true} {
+	need.Time(t, "the suite through two servers")
+	for name, groups := range map[string][]string{
+		"plain": {
+			"getattr", "setattr", "access", "lookup", "readlink", "create", "mkdir", "symlink", "mknod", "link", "remove", "rename",
+			"write", "commit", "info", "handle", "names", "identity", "lock",
+		},
+		"cached": {"read", "open", "truncate", "commit"},
+	} {
+		if os.Getenv("NFSBOX_SOAK") != "" {
+			groups = nil
+		}
 		t.Run(name, func(t *testing.T) {
-			var groups []string // all
-			if cached {
-				groups = []string{"read", "write", "open", "truncate", "commit", "setattr", "rename", "remove", "identity"}
-			}
 			vfstest.Run(t, vfstest.Config{
 				Callers: true, Groups: groups,
 				New: func(t *testing.T) vfs.FS {
 					s := start(t, export.Export{Path: "/", FS: memfs.New(memfs.Options{Mode: 0o755})})
 					dir := ""
-					if cached {
+					if name == "cached" {
 						dir = cacheDir(t)
 					}
-					r := relayOf(t, s.addr, dir, nfsbox.Proxy{Answer: time.Minute})
+					r := standInFor(t, s.addr, dir, nfsbox.Proxy{Answer: time.Minute})
 					return dial(t, "nfs://"+r.addr+"/").FS()
 				},
 			})
@@ -93,14 +102,14 @@ func TestProxySuite(t *testing.T) {
 func TestProxyRights(t *testing.T) {
 	for name, cached := range map[string]bool{"plain": false, "cached": true} {
 		t.Run(name, func(t *testing.T) {
-			exporttest.Rights(t, exporttest.Config{Override: true, Every: 41, New: func(t *testing.T, rule export.Rule) exporttest.Place {
+			exporttest.Rights(t, exporttest.Config{Override: true, Every: 307, New: func(t *testing.T, rule export.Rule) exporttest.Place {
 				mem := memfs.New(memfs.Options{Mode: 0o755})
 				s := start(t, export.Export{Path: "/", FS: mem})
 				dir := ""
 				if cached {
 					dir = cacheDir(t)
 				}
-				c := dial(t, "nfs://"+relayOf(t, s.addr, dir, nfsbox.Proxy{Answer: time.Minute}, rule).addr+"/")
+				c := dial(t, "nfs://"+standInFor(t, s.addr, dir, nfsbox.Proxy{Answer: time.Minute}, rule).addr+"/")
 				return exporttest.Place{Below: mem, As: func(who *vfs.Caller) vfs.FS {
 					return openingThrough{c.FS().As(who), rule.ReadOnly}
 				}}
@@ -133,7 +142,7 @@ func TestProxyCaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := start(t, export.Export{Path: "/", FS: mem})
-	r := relayOf(t, s.addr, cacheDir(t), nfsbox.Proxy{Answer: time.Minute})
+	r := standInFor(t, s.addr, cacheDir(t), nfsbox.Proxy{Answer: time.Minute})
 	ann, ben := vfs.Caller{UID: 1000, GID: 1000}, vfs.Caller{UID: 1001, GID: 1001}
 	for run := range 3 {
 		c := dial(t, "nfs://"+r.addr+"/")
@@ -163,7 +172,7 @@ func TestProxyOffline(t *testing.T) {
 	want := bytes.Repeat([]byte("content "), 50_000)
 	putCached(t, mem, "f", 0o644, want)
 	s := start(t, export.Export{Path: "/", FS: mem})
-	r := relayOf(t, s.addr, cacheDir(t), nfsbox.Proxy{Answer: time.Second, Offline: time.Hour})
+	r := standInFor(t, s.addr, cacheDir(t), nfsbox.Proxy{Answer: time.Second, Offline: time.Hour})
 	c := dial(t, "nfs://"+r.addr+"/?retrans=0&timeo=50")
 	ann, ben := c.FS().As(&vfs.Caller{UID: 1000, GID: 1000}), c.FS().As(&vfs.Caller{UID: 1001, GID: 1001})
 	if got, err := getCached(t, ann, "f", len(want)); err != nil || !bytes.Equal(got, want) {
@@ -214,7 +223,7 @@ func TestProxyLocks(t *testing.T) {
 	mem := memfs.New(memfs.Options{Mode: 0o777})
 	putCached(t, mem, "f", 0o666, []byte("x"))
 	s := start(t, export.Export{Path: "/", FS: mem})
-	r := relayOf(t, s.addr, "", nfsbox.Proxy{Answer: time.Minute})
+	r := standInFor(t, s.addr, "", nfsbox.Proxy{Answer: time.Minute})
 	locker := func(addr string) (vfs.Locker, vfs.Handle) {
 		fs := dial(t, "nfs://"+addr+"/").FS()
 		root, _, err := fs.Root(t.Context())
