@@ -218,6 +218,29 @@ func TestPinsBeyondTheirShare(t *testing.T) {
 	}
 }
 
+// TestPutBack: an entry that the index lacks, as somebody has put it back, is used and counted.
+func TestPutBack(t *testing.T) {
+	o := Options{Dir: home(t)}
+	s := start(t, o)
+	data := bytesOf(1, 2*MinGranule)
+	fill(t, s, 1, data)
+	took := s.Stats().Bytes
+	name := s.file(key(1).id())
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Flush()
+	stop(t, s)
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, o)
+	if n := check(t, s, 1, data); n != len(data) || s.Stats().Bytes < took {
+		t.Errorf("%d bytes are there, %+v; it took %d bytes before", n, s.Stats(), took)
+	}
+}
+
 // TestLabels: an entry keeps the first name that it gets, of a long one the end, whatever bytes it has.
 func TestLabels(t *testing.T) {
 	o := Options{Dir: home(t)}

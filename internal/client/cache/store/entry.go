@@ -118,6 +118,7 @@ func (e *Entry) load(want *header) {
 		if err == nil && h.key == want.key && h.version.Equal(&want.version) && (h.flags&unchecked != 0) == e.s.o.NoChecksum {
 			e.begin(h, t)
 			e.f.Store(f)
+			e.s.count(e, f)
 			return
 		}
 		if err != nil {
@@ -145,6 +146,16 @@ func (e *Entry) load(want *header) {
 	}
 	e.begin(want, newTable(want.granules()))
 	e.unsaved[0] = true
+}
+
+// count has what an entry's file takes counted, if the index lacks it: somebody may have put it there.
+func (s *Store) count(e *Entry, f *os.File) {
+	info, err := f.Stat()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && s.index.get(e.id) == nil && s.open[e.id] == e {
+		s.index.resize(s.index.use(e.id), blocksOf(info)+1)
+	}
 }
 
 func (e *Entry) begin(h *header, t table) {
