@@ -37,16 +37,22 @@ type server struct {
 	net *sim.Network
 	rpc *oncrpc.Server
 
-	mu    sync.Mutex
-	held  map[string]map[who]byterange.Set // by handle
-	grace bool
-	full  bool
-	cuts  int
-	calls map[*xdr.Proc]int
+	mu     sync.Mutex
+	held   map[string]map[who]byterange.Set // by handle
+	grace  bool
+	full   bool
+	starts int
+	calls  map[*xdr.Proc]int
+	conns  []*conn // all that there were
+	// lie, if not nil, changes what TEST answers. s.mu is held.
+	lie func(*nlm4.Nlm4Testres)
 	// before, if not nil, is called before a call is executed. false drops it.
 	before func(p *xdr.Proc) bool
-	// after is the same before the answer is sent.
-	after func(p *xdr.Proc) bool
+}
+
+// conn is a connection as the server has it. It is guarded by server.mu.
+type conn struct {
+	cut bool // none of its calls is executed any more
 }
 
 func newServer(t testing.TB) *server {
@@ -64,7 +70,7 @@ func newServer(t testing.TB) *server {
 		}
 	}
 	var err error
-	if s.rpc, err = oncrpc.NewServer([]oncrpc.Service{{Program: &nlm4.NLM_V4, Handlers: all}}, oncrpc.ServerOptions{}); err != nil {
+	if s.rpc, err = oncrpc.NewServer([]oncrpc.Service{{Program: &nlm4.NLM_V4, Handlers: all}}, oncrpc.ServerOptions{NewConn: s.accept}); err != nil {
 		t.Fatal(err)
 	}
 	l, err := s.net.Listen(address)
@@ -84,30 +90,38 @@ func newServer(t testing.TB) *server {
 	return s
 }
 
+func (s *server) accept(net.Addr, net.Addr) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := new(conn)
+	s.conns = append(s.conns, c)
+	return c, nil
+}
+
 func (s *server) counted(p *xdr.Proc, h oncrpc.Handler) oncrpc.Handler {
 	return func(ctx context.Context, c *oncrpc.Call) error {
 		s.mu.Lock()
 		s.calls[p]++
-		before, after, cuts := s.before, s.after, s.cuts
+		before := s.before
 		s.mu.Unlock()
 		if before != nil && !before(p) {
 			return oncrpc.ErrDrop
 		}
-		s.mu.Lock()
-		gone := cuts != s.cuts
-		s.mu.Unlock()
-		if gone {
-			return oncrpc.ErrDrop // a call of an earlier start, or one that comes again
-		}
-		if after != nil {
-			if after(p) {
-				return h(ctx, c)
-			}
-			_ = h(ctx, c) // executed; the answer is held back by dropping
-			return oncrpc.ErrDrop
-		}
 		return h(ctx, c)
 	}
+}
+
+// execute does what a call asks for, and answers it. Once its connection is cut it does nothing: its client
+// sends the call again, and this server has no cache of replies that would tell the two for one.
+func (s *server) execute(c *oncrpc.Call, do func() xdr.Appender) error {
+	s.mu.Lock()
+	if on, ok := c.State.(*conn); !ok || on.cut {
+		s.mu.Unlock()
+		return oncrpc.ErrDrop
+	}
+	res := do()
+	s.mu.Unlock()
+	return c.Reply(res)
 }
 
 func (s *server) called(p *xdr.Proc) int {
@@ -147,27 +161,27 @@ func (s *server) lock(_ context.Context, c *oncrpc.Call) error {
 	if err := a.DecodeXDR(&c.Args); err != nil {
 		return err
 	}
-	s.mu.Lock()
 	res := nlm4.Nlm4Res{Cookie: append([]byte(nil), a.Cookie...)}
 	me, h, span := who{string(a.Alock.CallerName), string(a.Alock.Oh), a.Alock.Svid}, string(a.Alock.Fh), spanOf(&a.Alock, a.Exclusive)
-	_, _, locked := s.conflict(h, me, span)
-	switch {
-	case a.Block:
-		res.Stat.Stat = nlm4.NLM4_FAILED // no client of ours asks for it
-	case s.grace != a.Reclaim:
-		res.Stat.Stat = nlm4.NLM4_DENIED_GRACE_PERIOD
-	case s.full:
-		res.Stat.Stat = nlm4.NLM4_DENIED_NOLOCKS
-	case locked:
-		res.Stat.Stat = nlm4.NLM4_DENIED
-	default:
-		if s.held[h] == nil {
-			s.held[h] = make(map[who]byterange.Set)
+	return s.execute(c, func() xdr.Appender {
+		_, _, locked := s.conflict(h, me, span)
+		switch {
+		case a.Block:
+			res.Stat.Stat = nlm4.NLM4_FAILED // no client of ours asks for it
+		case s.grace != a.Reclaim:
+			res.Stat.Stat = nlm4.NLM4_DENIED_GRACE_PERIOD
+		case s.full:
+			res.Stat.Stat = nlm4.NLM4_DENIED_NOLOCKS
+		case locked:
+			res.Stat.Stat = nlm4.NLM4_DENIED
+		default:
+			if s.held[h] == nil {
+				s.held[h] = make(map[who]byterange.Set)
+			}
+			s.held[h][me] = s.held[h][me].Put(span)
 		}
-		s.held[h][me] = s.held[h][me].Put(span)
-	}
-	s.mu.Unlock()
-	return c.Reply(&res)
+		return &res
+	})
 }
 
 func (s *server) unlock(_ context.Context, c *oncrpc.Call) error {
@@ -175,15 +189,16 @@ func (s *server) unlock(_ context.Context, c *oncrpc.Call) error {
 	if err := a.DecodeXDR(&c.Args); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	me, of := who{string(a.Alock.CallerName), string(a.Alock.Oh), a.Alock.Svid}, s.held[string(a.Alock.Fh)]
-	if set := of[me].Take(spanOf(&a.Alock, false)); len(set) == 0 {
-		delete(of, me)
-	} else {
-		of[me] = set
-	}
-	s.mu.Unlock()
-	return c.Reply(&nlm4.Nlm4Res{Cookie: append([]byte(nil), a.Cookie...)})
+	me, h, span := who{string(a.Alock.CallerName), string(a.Alock.Oh), a.Alock.Svid}, string(a.Alock.Fh), spanOf(&a.Alock, false)
+	return s.execute(c, func() xdr.Appender {
+		of := s.held[h]
+		if set := of[me].Take(span); len(set) == 0 {
+			delete(of, me)
+		} else {
+			of[me] = set
+		}
+		return &nlm4.Nlm4Res{Cookie: append([]byte(nil), a.Cookie...)}
+	})
 }
 
 func (s *server) test(_ context.Context, c *oncrpc.Call) error {
@@ -191,50 +206,69 @@ func (s *server) test(_ context.Context, c *oncrpc.Call) error {
 	if err := a.DecodeXDR(&c.Args); err != nil {
 		return err
 	}
-	s.mu.Lock()
 	res := nlm4.Nlm4Testres{Cookie: append([]byte(nil), a.Cookie...)}
-	me := who{string(a.Alock.CallerName), string(a.Alock.Oh), a.Alock.Svid}
-	by, span, locked := s.conflict(string(a.Alock.Fh), me, spanOf(&a.Alock, a.Exclusive))
-	switch {
-	case s.grace:
-		res.TestStat.Stat = nlm4.NLM4_DENIED_GRACE_PERIOD
-	case locked:
-		res.TestStat.Stat = nlm4.NLM4_DENIED
-		res.TestStat.Holder = nlm4.Nlm4Holder{Exclusive: span.Exclusive, Svid: by.svid, Oh: []byte(by.oh), LOffset: span.First, LLen: span.Len()}
-	}
-	s.mu.Unlock()
-	return c.Reply(&res)
+	me, h, span := who{string(a.Alock.CallerName), string(a.Alock.Oh), a.Alock.Svid}, string(a.Alock.Fh), spanOf(&a.Alock, a.Exclusive)
+	return s.execute(c, func() xdr.Appender {
+		by, have, locked := s.conflict(h, me, span)
+		switch {
+		case s.grace:
+			res.TestStat.Stat = nlm4.NLM4_DENIED_GRACE_PERIOD
+		case locked:
+			res.TestStat.Stat = nlm4.NLM4_DENIED
+			res.TestStat.Holder = nlm4.Nlm4Holder{Exclusive: have.Exclusive, Svid: by.svid, Oh: []byte(by.oh), LOffset: have.First, LLen: have.Len()}
+		}
+		if s.lie != nil {
+			s.lie(&res)
+		}
+		return &res
+	})
 }
 
 // cut resets all connections.
 func (s *server) cut(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
-	s.cuts++
+	conns := s.condemn(t)
 	s.mu.Unlock()
-	conns, err := s.net.Conns(address)
-	if err != nil {
-		t.Error(err)
-	}
 	for _, c := range conns {
 		c.Reset()
 	}
 }
 
-// restart forgets all locks, and has a grace for that long.
+// condemn notes that the connections are cut, and returns them, to be reset. s.mu is held.
+func (s *server) condemn(t testing.TB) []*sim.Conn {
+	t.Helper()
+	for _, c := range s.conns {
+		c.cut = true
+	}
+	conns, err := s.net.Conns(address)
+	if err != nil {
+		t.Error(err)
+	}
+	return conns
+}
+
+// restart forgets all locks, and has a grace for that long. No call of an earlier start is executed by
+// this one.
 func (s *server) restart(t testing.TB, grace time.Duration) {
 	t.Helper()
 	s.mu.Lock()
 	s.held = make(map[string]map[who]byterange.Set)
 	s.grace = grace > 0
-	s.cuts++ // at once: a call of the earlier start is not executed by this one
+	s.starts++
+	start := s.starts
+	conns := s.condemn(t)
 	s.mu.Unlock()
-	s.cut(t)
+	for _, c := range conns {
+		c.Reset()
+	}
 	if grace > 0 {
 		time.AfterFunc(grace, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.grace = false
+			if s.starts == start { // else it is the grace of a later start
+				s.grace = false
+			}
 		})
 	}
 }
