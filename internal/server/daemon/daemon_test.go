@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/testkit/leak"
@@ -283,6 +284,33 @@ func TestWarnings(t *testing.T) {
 	}
 	if squashed := strings.Contains(log.String(), "not running as root"); squashed != (os.Geteuid() != 0) {
 		t.Errorf("about not being root:\n%s", log)
+	}
+}
+
+// TestWarnsOfShortGrace: the log and a check say when the grace may be over before clients notice the restart.
+func TestWarnsOfShortGrace(t *testing.T) {
+	const said = "grace is short"
+	for what, x := range map[string]struct {
+		grace time.Duration
+		locks bool
+		want  bool
+	}{
+		"the default": {time.Duration(config.Default().Grace), true, false},
+		"the least":   {config.LeastGrace, true, false},
+		"less":        {config.LeastGrace - time.Second, true, true},
+		"none":        {0, true, true},
+		"no locks":    {0, false, false},
+	} {
+		c := confOf(t.TempDir(), t.TempDir())
+		c.Grace, c.Locks = config.Duration(x.grace), x.locks
+		_, log, _ := run(t, c)
+		if strings.Contains(log.String(), said) != x.want {
+			t.Errorf("%s: the log says\n%s", what, log)
+		}
+		checked := &logbuf.Buffer{}
+		if err := Check(c, World{Log: checked}); err != nil || strings.Contains(checked.String(), said) != x.want {
+			t.Errorf("%s: %v; a check says %q", what, err, checked)
+		}
 	}
 }
 

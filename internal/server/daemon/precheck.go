@@ -39,6 +39,7 @@ func Check(c config.Config, w World) error {
 		return err
 	}
 	d.log = ops.NewLogs(&c.Log, w.Log, time.Now).Logger()
+	d.warnGrace()
 	likely := c.Squashed()
 	for i := range likely.Exports {
 		e := &likely.Exports[i]

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 )
@@ -52,7 +53,16 @@ func (d *daemon) warnClients(e *config.Export) {
 	}
 }
 
+// warnGrace logs that the grace may end before clients have noticed the restart.
+func (d *daemon) warnGrace() {
+	if g := time.Duration(d.c.Grace); d.c.Locks && g < config.LeastGrace {
+		d.log.Warn("grace is short: after a restart a lock may go to another client while its owner, who has not noticed, still relies on it",
+			slog.Duration("grace", g), slog.Duration("least", config.LeastGrace))
+	}
+}
+
 func (d *daemon) warn() {
+	d.warnGrace()
 	for s, x := range d.sites.now() {
 		if x.local != nil && x.local.Squashed() {
 			d.log.Warn("not running as root: whatever callers do is done, and owned, by this user; what they may is judged by the mode bits",

@@ -52,6 +52,12 @@ const (
 	watchEvery = 10 * time.Second
 	pingTime   = 5 * time.Second
 
+	// SuspectTime bounds how long a restart of the server goes unnoticed while locks are held, from
+	// when it takes connections again. A grace that ends before may give a lock to another while its
+	// owner still relies on it. For a host that was silent the pauses of TCP between
+	// its tries come on top.
+	SuspectTime = watchEvery + 2*pingTime
+
 	// freshTime is how long after an answer of the server its connection is not tried
 	// before a lock of an owner that holds others, or an unlock.
 	freshTime = time.Second

@@ -23,14 +23,17 @@
 // # Restarts of the server
 //
 // A server that restarts has forgotten all locks. For a while, the grace, it then grants
-// only what its clients reclaim. No port is opened for its notice (SM_NOTIFY), which needs
-// a registration at the portmapper that belongs to this host's own statd. A restart is
+// only what its clients reclaim. No port is opened for its notice (SM_NOTIFY): the name under
+// which it would come belongs to this host's own statd (docs/decisions/0094). A restart is
 // suspected instead when
 //
 //   - the connection to the lock manager is made again. While locks are held it is tried
 //     every few seconds (watchEvery), so that this comes in time;
 //   - the verifier of a WRITE or COMMIT changes;
 //   - a lock is refused because of a grace.
+//
+// So a restart is noticed within SuspectTime. A server whose grace is shorter may give a lock to
+// another while its owner still relies on it. The owner is told as soon as it is noticed.
 //
 // Then each lock is asked for again, as a reclaim. A server that refuses it for it has no
 // grace may not have restarted at all: a connection can break for other reasons. Whether it

@@ -4,7 +4,7 @@ import "time"
 
 // The defaults of what a Config says. What happens at each bound stands there.
 const (
-	defaultGrace            = 45 * time.Second // a Linux client notices a restart within 30 s
+	defaultGrace            = 45 * time.Second // LeastGrace, and time to claim
 	defaultDrain            = 10 * time.Second
 	defaultMaxOpenFiles     = 4096
 	defaultMaxRequestBytes  = 128 << 20
@@ -21,6 +21,10 @@ const (
 	defaultLogSize  = 100 << 20
 	defaultLogFiles = 10
 )
+
+// LeastGrace is how long clients may take to notice a restart: nfsbox's own looks every 10 s, and TCP
+// may pause for 16 s before it tries a host that was silent again. A shorter Config.Grace is a warning.
+const LeastGrace = 30 * time.Second
 
 // The bounds of values. What is beyond is refused, with its line or flag.
 const (

@@ -15,7 +15,7 @@ type Config struct {
 	PortmapListen []string `toml:"portmap-listen" sep:"none" placeholder:"ADDRESS" help:"Answer as the port mapper alone at this address, too, over TCP and UDP: \":111\" lets clients mount without port options. May be repeated."`
 	RPCBind       bool     `toml:"rpcbind" name:"rpcbind" help:"Register with the port mapper of this host, unless an NFS server of the kernel has."`
 	Locks         bool     `toml:"locks" default:"true" negatable:"" help:"Serve byte-range locks (NLM, NSM)."`
-	Grace         Duration `toml:"grace" default:"45s" help:"How long after a start locks can only be claimed back by who had them."`
+	Grace         Duration `toml:"grace" default:"45s" help:"How long after a start locks can only be claimed back by who had them. Clients may take 30s to notice a restart: a shorter grace may give a lock to another while its owner still relies on it."`
 
 	LocalIO    string `toml:"localio" name:"localio" default:"on" help:"Let clients of this host read and write files without the network: on, off, trusted."`
 	LocalIODir string `toml:"localio-dir,omitempty" name:"localio-dir" placeholder:"DIR" help:"Where the socket for that is made; by default /run/nfsbox for root, else nfsbox in $XDG_RUNTIME_DIR."`
