@@ -142,35 +142,49 @@ func (s *Service) release(ctx context.Context, c *client, which func(state int32
 }
 
 // strip frees what c holds under states for which which is true, and returns the files in
-// which c held something.
+// which there was something to free.
 func (s *Service) strip(ctx context.Context, c *client, which func(state int32) bool) (freed []vfs.Handle) {
 	c.gate.Lock()
 	defer c.gate.Unlock()
 	s.mu.Lock()
+	var all []vfs.Handle
 	for f := range c.files {
-		freed = append(freed, f.h)
+		all = append(all, f.h)
 	}
 	s.mu.Unlock()
-	for _, h := range freed {
+	for _, h := range all {
 		f, err := s.open(ctx, h)
 		if err != nil {
 			return freed
 		}
-		for _, w := range slices.Clone(f.queue) {
-			if w.c == c && which(w.state) {
-				s.dequeue(f, w)
-			}
-		}
-		// A reservation has no state number: it is freed like a lock without one.
-		if which(0) {
-			s.dropShares(f, func(o share) bool { return o.c == c })
-		}
-		for _, owner := range f.ofClient(c, func(have *holding) bool { return which(have.state) }) {
-			s.releaseHolding(ctx, f, owner)
+		if s.stripFile(ctx, f, c, which) {
+			freed = append(freed, h)
 		}
 		s.end(f)
 	}
 	return freed
+}
+
+// stripFile is strip for one file, whose turn the caller has.
+func (s *Service) stripFile(ctx context.Context, f *file, c *client, which func(state int32) bool) (some bool) {
+	for _, w := range slices.Clone(f.queue) {
+		if w.c == c && which(w.state) {
+			s.dequeue(f, w)
+			some = true
+		}
+	}
+	// A reservation has no state number: it is freed like a lock without one.
+	if which(0) {
+		s.dropShares(f, func(o share) bool {
+			some = some || o.c == c
+			return o.c == c
+		})
+	}
+	for _, owner := range f.ofClient(c, func(have *holding) bool { return which(have.state) }) {
+		s.releaseHolding(ctx, f, owner)
+		some = true
+	}
+	return some
 }
 
 // releaseHolding frees all that owner has locked of f. The caller has f's turn.

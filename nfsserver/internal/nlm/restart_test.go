@@ -134,6 +134,46 @@ func TestServerRestart(t *testing.T) {
 	})
 }
 
+// TestCrashInGrace has the server crash again after a client has been told of the restart, and before it has claimed its
+// lock back: there is a grace again, and the client is told again. One that does not come is forgotten.
+func TestCrashInGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := Options{StateDir: t.TempDir(), Grace: time.Minute}
+		l := newLab(t, o)
+		a, b := l.guest("a", "192.0.2.11"), l.guest("b", "192.0.2.12")
+		mine := want{fh: l.file("f", 0o666), svid: 1, exclusive: true}
+		expect(t, "a", a.lock(mine), nlm4.NLM4_GRANTED)
+		for range 3 {
+			l.end()
+			l.start(o)
+			<-a.news
+			synctest.Wait()
+			if st := l.svc.Stats(); !st.Grace || st.Owed != 0 {
+				t.Errorf("%+v", st)
+			}
+		}
+		expect(t, "b in the grace", b.lock(mine), nlm4.NLM4_DENIED_GRACE_PERIOD)
+		mine.reclaim = true
+		expect(t, "a reclaims", a.lock(mine), nlm4.NLM4_GRANTED)
+		time.Sleep(2 * time.Minute)
+		files := func() int {
+			list, _ := filepath.Glob(filepath.Join(o.StateDir, "nsm-host-*"))
+			return len(list)
+		}
+		if st := l.svc.Stats(); st.Watched != 1 || files() != 1 {
+			t.Errorf("%+v, %d on disk", st, files())
+		}
+		l.end()
+		l.start(o)
+		<-a.news
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if st := l.svc.Stats(); st.Grace || files() != 0 {
+			t.Errorf("%+v, %d on disk: one that did not come is not forgotten", st, files())
+		}
+	})
+}
+
 // TestAwayAtRestart has a client that answers late, and one that never does.
 func TestAwayAtRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -162,13 +162,15 @@ func (s *Service) beginGrace(held bool) {
 	if !held {
 		return
 	}
+	s.nsm.Keep()
 	s.o.Log.Info("only locks of before the restart are granted", "for", s.o.Grace, "clients", s.nsm.Owed())
 	var end *time.Timer
 	end = time.AfterFunc(s.o.Grace, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.graceBy == end { // else a later grace has begun after this timer had fired
+		if s.graceBy == end && !s.closed { // else a later grace has begun after this timer had fired
 			s.inGrace = false
+			s.wg.Go(s.nsm.Settle)
 		}
 	})
 	s.graceBy = end

@@ -8,7 +8,8 @@
 // The state directory has a file with the state number, and one for each host
 // that is monitored. A host's file is on the disk before the host gets its first
 // lock: otherwise, after a crash, a client would believe in a lock that the server has
-// forgotten. The number is odd while the server is up, and changes with every start: by
+// forgotten. A host that has been told of a restart stays there until it has had the time to
+// claim its locks back, in case that the server crashes again. The number is odd while the server is up, and changes with every start: by
 // it a client tells a new restart from a repeated notice. Every file has a magic, a
 // version and a checksum, and is written under another name and renamed. A file that
 // cannot be read is reported and left out; one that a later version has written is an

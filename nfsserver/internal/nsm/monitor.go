@@ -105,6 +105,7 @@ type Monitor struct {
 	mu       sync.Mutex // guards what follows
 	state    uint32
 	hosts    map[key]*entry
+	keeping  bool // hosts that have been told are kept
 	watchers []watcher
 	running  bool
 
@@ -119,6 +120,7 @@ type entry struct {
 	host    Host
 	watched bool // it may hold locks
 	owed    bool // it has not yet been told of the restart
+	kept    bool // it has been told, and may be about to claim its locks back
 }
 
 // New reads the state directory and raises the state number, durably. It makes
@@ -245,7 +247,7 @@ func (m *Monitor) forget(k key, change func(*entry)) error {
 	gone := false
 	if e != nil {
 		change(e)
-		if gone = !e.watched && !e.owed; gone {
+		if gone = !e.watched && !e.owed && !e.kept; gone {
 			delete(m.hosts, k)
 		}
 	}
@@ -254,6 +256,30 @@ func (m *Monitor) forget(k key, change func(*entry)) error {
 		return nil
 	}
 	return m.store.drop(k)
+}
+
+// Keep has hosts stay on disk when they have been told of the restart, until Settle. If the server
+// crashes again before such a host has its locks back, it has to be told again.
+func (m *Monitor) Keep() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.keeping = true
+}
+
+// Settle ends Keep: what has not come for its locks will not get them any more.
+func (m *Monitor) Settle() {
+	m.mu.Lock()
+	m.keeping = false
+	var kept []Host
+	for _, e := range m.hosts {
+		if e.kept {
+			kept = append(kept, e.host)
+		}
+	}
+	m.mu.Unlock()
+	for _, h := range kept {
+		m.drop(h, func(e *entry) { e.kept = false })
+	}
 }
 
 // Start begins to tell the clients of before the restart, in the background.

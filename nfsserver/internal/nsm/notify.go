@@ -107,7 +107,12 @@ func (m *Monitor) notify(ctx context.Context, h *Host) error {
 }
 
 func (m *Monitor) told(h Host) {
-	if err := m.forget(h.key(), func(e *entry) { e.owed = false }); err != nil {
+	m.drop(h, func(e *entry) { e.owed, e.kept = false, m.keeping })
+}
+
+// drop is forget. What stays on disk is told again after the next restart, which harms nobody.
+func (m *Monitor) drop(h Host, change func(*entry)) {
+	if err := m.forget(h.key(), change); err != nil {
 		m.o.Log.Warn("a client stays in the list of those to be told", "client", h.Name, "error", err)
 	}
 }
