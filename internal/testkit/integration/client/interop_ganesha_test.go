@@ -42,7 +42,7 @@ const badType = "ganesha answers BADTYPE, which RFC 1813 has for MKNOD alone"
 const noLists = "ganesha 4.3 answers GETACL with empty lists, or with less than a result, and decodes no SETACL"
 
 // noLocks is what becomes of locks.
-const noLocks = "ganesha's lock manager is switched off here: it needs a status monitor of the host"
+const noLocks = "ganesha's lock manager is switched off here, and has a test of its own: TestLocksGanesha"
 
 // ganeshaDifferences are what nfs-ganesha does in its own way.
 var ganeshaDifferences = map[string]string{
