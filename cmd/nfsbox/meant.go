@@ -25,6 +25,9 @@ func meant(node *kong.Node, args []string, err error) error {
 				names = append(names, child.Name)
 			}
 		}
+		if node.Parent == nil {
+			text = "there is no command " + word
+		}
 		return errors.New(text + proposed("", near.Of(word, slices.Values(names))))
 	}
 	if short := strings.Replace(text, `,"" but got`, ` but got`, 1); short != text {

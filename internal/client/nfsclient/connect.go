@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -42,6 +44,7 @@ var mountService = service{
 	arg:      "mountport",
 	maxReply: maxMountReply,
 	fallback: true,
+	beside:   true,
 }
 
 var nfsService = service{
@@ -169,7 +172,9 @@ func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Cli
 		return rpc, port, nil
 	}
 	if errors.Is(err, oncrpc.ErrTimeout) && !errors.Is(err, oncrpc.ErrNotSent) {
-		err = fmt.Errorf("%w: %w", fault.ErrMute, err)
+		if err = fmt.Errorf("%w: %w", fault.ErrMute, err); o.speaksHTTP(ctx, port) {
+			err = &oncrpc.RecordError{Speaks: "HTTP"}
+		}
 	}
 	if e, ok := errors.AsType[*oncrpc.RecordError](err); ok && e.Speaks != "" {
 		err = &foreignError{fmt.Sprintf("nfs: %s: port %d: %v", o.Host, port, e), err}
@@ -180,6 +185,29 @@ func (o *Options) try(ctx context.Context, s *service, port uint16) (*oncrpc.Cli
 }
 
 // foreignError is the error of a port at which another protocol is spoken. The call that found out is of no interest.
+// httpTime bounds how long a port that has not answered a call is asked whether it speaks HTTP.
+const httpTime = time.Second
+
+// speaksHTTP reports whether the port answers a request of HTTP/1.0. A server of HTTP may wait for the end of
+// a line, for minutes, where it was sent a call, so that nothing else tells it from a server that is slow.
+func (o *Options) speaksHTTP(ctx context.Context, port uint16) bool {
+	ctx, cancel := context.WithTimeout(ctx, httpTime)
+	defer cancel()
+	c, err := o.dial(ctx, port)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }() // what it said is known
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	var head [5]byte
+	if _, err := io.WriteString(c, "HEAD / HTTP/1.0\r\n\r\n"); err != nil {
+		return false
+	}
+	_, err = io.ReadFull(c, head[:])
+	return err == nil && string(head[:]) == "HTTP/"
+}
+
 type foreignError struct {
 	text string
 	err  error

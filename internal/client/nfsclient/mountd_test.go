@@ -2,7 +2,10 @@ package nfsclient
 
 import (
 	"errors"
+	"io"
+	"log"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -89,6 +92,31 @@ func TestMute(t *testing.T) {
 			err = errors.Join(err, c.Close())
 		}
 		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestHTTPThatWaits: a server of HTTP that waits for the end of a line is named for what it is, after a call has
+// had no answer.
+func TestHTTPThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, "10.0.0.1")
+		l, err := h.net.Listen("10.0.0.1:7000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := http.Server{Handler: http.NotFoundHandler(), ErrorLog: log.New(io.Discard, "", 0)}
+		served := make(chan error)
+		go func() { served <- s.Serve(l) }()
+		_, err = Exports(t.Context(), h.options(Options{MountPort: 7000, Timeout: tryTime, Retries: -1}))
+		if !errors.Is(err, fault.ErrForeign) || !strings.Contains(err.Error(), "this is HTTP") {
+			t.Errorf("%v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // maxProcesses and maxSockets bound the search for the process that has a port. What is
@@ -19,9 +20,24 @@ const (
 	maxSockets   = 1 << 16
 )
 
+// searchTime bounds the search. /proc can keep its reader for as long as the memory of another process is
+// in use: beside a file system in user space that hangs, for ever.
+const searchTime = time.Second
+
 // holder says which process listens at an address of tcp or udp, as far as /proc
-// shows, and begins to say what to do about it.
+// shows within searchTime, and begins to say what to do about it.
 func holder(network, address string) string {
+	found := make(chan string, 1)
+	go func() { found <- search(network, address) }()
+	select {
+	case who := <-found:
+		return who
+	case <-time.After(searchTime):
+		return somebody
+	}
+}
+
+func search(network, address string) string {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return somebody

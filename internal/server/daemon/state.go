@@ -111,7 +111,7 @@ func (d *daemon) holdState(ctx context.Context) (err error) {
 		select {
 		case <-tick.C:
 		case <-limit.Done():
-			err := fmt.Errorf("state directory: another server runs with %s%s: end it, or name another one with --state-dir", d.own, d.holder())
+			err := fmt.Errorf("state directory: another server runs with %s%s: end it, or give this one a --state-dir and ports of its own", d.own, d.holder())
 			if ctx.Err() == nil {
 				err = fmt.Errorf("%w; it was waited for, for %v", err, most)
 			}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"path"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
@@ -36,6 +38,22 @@ func remote(arg string, drives bool) (host, path string, ok bool) {
 	host, path, ok = strings.Cut(arg, ":/")
 	isName := host != "" && strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == ""
 	return host, "/" + path, ok && isName && !strings.HasPrefix(path, "/") && !(drives && len(host) == 1)
+}
+
+// withPort is the URL of HOST:PORT/PATH and HOST:PORT:/PATH, which are no places, as mount(8) and rsync have no
+// port there either: "" for others, and where this host has what is before the path.
+func withPort(arg string) string {
+	server, path, ok := strings.Cut(arg, "/")
+	host, port, err := net.SplitHostPort(strings.TrimSuffix(server, ":"))
+	if !ok || err != nil || host == "" || exists(server) {
+		return ""
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return ""
+	}
+	u := nfsbox.URL{Host: host, Port: uint16(number), Path: "/" + path}
+	return u.String()
 }
 
 // spelled is the path that an argument spells; of a URL, without its query.

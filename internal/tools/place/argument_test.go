@@ -108,6 +108,34 @@ func TestMeant(t *testing.T) {
 	}
 }
 
+// TestHostWithPort: HOST:PORT and a path is no place, and the error has the URL that it stands for. What is
+// here by that name is a path of this host.
+func TestHostWithPort(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for arg, want := range map[string]string{
+		"10.0.0.1:2050/a/b": "nfs://10.0.0.1:2050/a/b", "filer:2050:/a": "nfs://filer:2050/a", "[::1]:2050/": "nfs://[::1]:2050/",
+	} {
+		_, err := Open(t.Context(), arg, Options{})
+		if !errors.Is(err, ErrUsage) || !strings.HasSuffix(err.Error(), ", say "+want) {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+	for _, arg := range []string{"filer:2050", "filer:70000/a", ":2050/a", "a/b:1/c"} {
+		if _, err := Open(t.Context(), arg, Options{}); errors.Is(err, ErrUsage) {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return // no such name can be there
+	}
+	if err := os.Mkdir("filer:2050", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), "filer:2050/new", Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSpelled: of a URL every byte that cannot stand in one is escaped, and nothing else; the result names
 // the same.
 func TestSpelled(t *testing.T) {

@@ -143,6 +143,9 @@ func OpenName(ctx context.Context, arg string, o Options) (*Place, error) {
 }
 
 func openLocal(arg string, o Options) (*Place, error) {
+	if url := withPort(arg); url != "" {
+		return nil, fmt.Errorf("%s is %w: no such directory is here; if it is a server's, say %s", arg, ErrUsage, url)
+	}
 	root, rest, err := splitLocal(arg, o.Follow)
 	if err != nil {
 		return nil, Reached(err)

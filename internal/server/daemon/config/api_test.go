@@ -65,7 +65,7 @@ func TestAPIFlags(t *testing.T) {
 		t.Errorf("what is shown is not what is read: %+v, %v", again, err)
 	}
 	flags.Config.API.Listen = []string{"x"}
-	if _, err = Load(flags); err == nil || !strings.HasPrefix(err.Error(), "--api-listen: ") {
+	if _, err = Load(flags); err == nil || !strings.HasPrefix(err.Error(), "--api: ") {
 		t.Error(err)
 	}
 }

@@ -26,6 +26,9 @@ func (p problem) at(f Flags, lines positions) error {
 		name = "export"
 	}
 	if f.Given[name] {
+		if name == "api-listen" {
+			name = "api" // as it is typed
+		}
 		return p.message("--" + name)
 	}
 	if line, ok := lines.line(p.key); ok {
