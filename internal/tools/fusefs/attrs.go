@@ -4,7 +4,6 @@ package fusefs
 
 import (
 	"errors"
-	"syscall"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -32,11 +31,7 @@ func (m *Mount) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, ou
 	if err != nil {
 		return errno(c, err)
 	}
-	status := m.entry(&c, n, obj, &a, out)
-	if status == fuse.OK && out.Mode&syscall.S_IFMT == syscall.S_IFREG {
-		m.nodes.called(out.NodeId, name)
-	}
-	return status
+	return m.entry(&c, n, name, obj, &a, out)
 }
 
 // Forget implements fuse.RawFileSystem.

@@ -48,6 +48,9 @@ const (
 
 	// maxTold bounds the errors that are kept of files whose closing nobody waited for. Further ones are logged.
 	maxTold = 64
+	// maxShown bounds the names of a path in a message. What is above is not shown: it may go in circles, where another
+	// host has moved directories into each other.
+	maxShown = 64
 	// shrinkAt is the least size that the table of nodes had when it is made anew because most have gone.
 	shrinkAt = 1024
 )

@@ -99,19 +99,19 @@ func (c *call) attr(h vfs.Handle, a *vfs.Attr) (vfs.Attr, error) {
 	return got, err
 }
 
-// entry tells the kernel of the object h by the name of it in dir.
-func (m *Mount) entry(c *call, dir *node, h vfs.Handle, a *vfs.Attr, out *fuse.EntryOut) fuse.Status {
+// entry tells the kernel of the object h, which is called name in dir.
+func (m *Mount) entry(c *call, dir *node, name string, h vfs.Handle, a *vfs.Attr, out *fuse.EntryOut) fuse.Status {
 	full, err := c.attr(h, a)
 	if err != nil {
 		return errno(c, err)
 	}
-	m.enter(c, dir, h, &full, out)
+	m.enter(c, dir, name, h, &full, out)
 	return fuse.OK
 }
 
 // enter is entry with attributes that are complete.
-func (m *Mount) enter(c *call, dir *node, h vfs.Handle, a *vfs.Attr, out *fuse.EntryOut) {
-	n := m.nodes.look(h)
+func (m *Mount) enter(c *call, dir *node, name string, h vfs.Handle, a *vfs.Attr, out *fuse.EntryOut) {
+	n := m.nodes.look(h, dir, name)
 	out.NodeId, out.Generation = n.id, m.generation
 	out.SetAttrTimeout(n.tell(a, c.now, &m.opt.Times))
 	out.SetEntryTimeout(dir.entryTime(&m.opt, true))

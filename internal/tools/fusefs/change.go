@@ -30,7 +30,7 @@ func (m *Mount) make(cancel <-chan struct{}, h *fuse.InHeader, name string, how 
 			return errno(c, err)
 		}
 	}
-	return m.entry(&c, n, obj, &a, out)
+	return m.entry(&c, n, name, obj, &a, out)
 }
 
 // Mknod implements fuse.RawFileSystem.
@@ -65,7 +65,7 @@ func (m *Mount) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *
 	if err != nil {
 		return errno(c, err)
 	}
-	return m.entry(&c, n, h, &a, out)
+	return m.entry(&c, n, name, h, &a, out)
 }
 
 // Unlink implements fuse.RawFileSystem.
@@ -97,12 +97,15 @@ func (m *Mount) Rename(cancel <-chan struct{}, in *fuse.RenameIn, from, to strin
 	}
 	c := m.begin(cancel, &in.InHeader)
 	defer c.end()
-	_, dir, ok := m.node(in.NodeId)
-	_, toDir, ok2 := m.node(in.Newdir)
+	n, dir, ok := m.node(in.NodeId)
+	toNode, toDir, ok2 := m.node(in.Newdir)
 	if !ok || !ok2 {
 		return fuse.Status(staleNode)
 	}
 	m.settle.wait(&c)
 	_, _, err := c.fs.Rename(c, dir, from, toDir, to)
+	if err == nil {
+		m.nodes.rename(n, from, toNode, to)
+	}
 	return errno(c, err)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -88,19 +89,22 @@ func (c *heldConn) Close() error {
 	return c.Conn.Close()
 }
 
-// TestDeadServer: whoever waits for a server that does not answer can be killed, readers, writers, and those who close;
-// what they had written is sent when it answers again, and the mount can be used on.
+// TestDeadServer: whoever waits for a server that does not answer can be killed, readers, writers, and those who close.
+// Other mounts go on meanwhile. What they had written is sent when it answers again, and the mount can be used on.
 func TestDeadServer(t *testing.T) {
 	need.Fuse(t)
 	l := newLine()
 	served := t.TempDir()
 	c := dial(t, serve(t, served), nfsbox.WithHard(), nfsbox.WithDialer(l.dial))
 	m, _ := mountClient(t, c, Options{})
+	other := mount(t, serveMemory(t), Options{})
+	check(t, os.WriteFile(filepath.Join(other, "there"), nil, 0o666))
 	check(t, os.WriteFile(filepath.Join(served, "old"), bytes.Repeat([]byte("old\n"), 100_000), 0o666))
 	for _, one := range []struct{ name, command string }{
 		{"reader", "cat old"},
 		{"one who lists", "ls -l ."},
 		{"one who makes", "mkdir made"},
+		{"writer", "exec dd if=/dev/zero of=stable bs=64k count=4 conv=fsync"},
 		{"one who closes", "exec >closed; echo ready >&2; read x; echo written; exec >&-"},
 	} {
 		t.Run(one.name, func(t *testing.T) {
@@ -121,6 +125,10 @@ func TestDeadServer(t *testing.T) {
 			_, err = in.Write([]byte("go\n"))
 			check(t, err)
 			waitFor(t, l.reached)
+			list, err := os.ReadDir(other)
+			if err != nil || len(list) != 1 {
+				t.Errorf("another mount lists %v, %v", list, err)
+			}
 			check(t, cmd.Process.Signal(syscall.SIGKILL))
 			ended := make(chan struct{})
 			go func() {
@@ -176,6 +184,7 @@ func TestUnmountDead(t *testing.T) {
 	check(t, err)
 	_, err = f.WriteString("lost")
 	check(t, err)
+	check(t, os.Rename(f.Name(), filepath.Join(m.dir, "moved")))
 	l.hold(true)
 	check(t, Unmount(m.dir, false, true)) // as umount -f: though the file is open, nothing stays mounted
 	<-served
@@ -187,6 +196,11 @@ func TestUnmountDead(t *testing.T) {
 	u := m.Drain(ctx)
 	if u.Open != 1 || len(u.Errors) == 0 {
 		t.Errorf("reported: %+v", u)
+	}
+	for _, err := range u.Errors {
+		if want := filepath.Join(m.dir, "moved") + ": given up before the server"; !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("reported: %v, want %s", err, want)
+		}
 	}
 	l.hold(false)
 	if err := c.Close(); err != nil && !errors.Is(err, context.Canceled) {

@@ -158,10 +158,7 @@ func (m *Mount) add(c *call, d *folder, e *vfs.Entry, off uint64, plus bool, out
 		return false
 	}
 	if !e.Handle.IsZero() && e.Attr.Has(needed) {
-		m.enter(c, d.node, e.Handle, &e.Attr, slot)
-		if e.Attr.Type == vfs.TypeReg {
-			m.nodes.called(slot.NodeId, entry.Name)
-		}
+		m.enter(c, d.node, entry.Name, e.Handle, &e.Attr, slot)
 	}
 	return true
 }

@@ -28,7 +28,8 @@
 //
 // The kernel knows objects by numbers of ours. A number stands for one handle, is in the table from the first reply
 // that names it until the kernel has forgotten it, and is never given to another object. Inode numbers are the
-// server's file numbers; those of another file system than the root's are made distinct.
+// server's file numbers; those of another file system than the root's are made distinct. Each node remembers the name by
+// which it was last seen, and the directory: those who unmount are told by paths what was lost.
 //
 // # Names that close late
 //

@@ -4,7 +4,6 @@ package fusefs
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"sync/atomic"
 	"syscall"
@@ -124,7 +123,7 @@ func (m *Mount) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, o
 	if err != nil {
 		return errno(&c, errors.Join(err, file.Close(c)))
 	}
-	m.enter(&c, n, o.H, &a, &out.EntryOut)
+	m.enter(&c, n, name, o.H, &a, &out.EntryOut)
 	out.OpenFlags |= appends(in.Flags)
 	out.Fh = m.files.add(&openFile{file: file, node: m.nodes.get(out.NodeId), fs: c.fs, access: access, how: m.stability(in.Flags)})
 	return fuse.OK
@@ -283,7 +282,7 @@ func (m *Mount) shut(f *openFile) {
 			err = *lost
 		}
 		if err != nil {
-			err = fmt.Errorf("a file (inode handle %s): %w", f.node.handle(), err)
+			err = m.lost(f.node, err)
 		}
 		if !m.settle.end(err) || err != nil {
 			m.log(err.Error())

@@ -3,6 +3,9 @@
 package fusefs
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,8 +20,9 @@ type node struct {
 	id  uint64
 	key string // the handle's bytes
 
-	lookups uint64 // that the kernel has not forgotten; guarded by nodes.mu
-	name    string // of a file: one by which it was looked up, for people; guarded by nodes.mu
+	lookups uint64 // that the kernel has not forgotten; guarded by nodes.mu, as are up and name
+	up      *node  // the directory in which it was last seen; nil: the root
+	name    string // its name there
 
 	mu     sync.Mutex // guards what follows
 	told   stamp      // what the kernel was told last
@@ -52,11 +56,18 @@ func (n *node) numbered(ino uint64) {
 	n.ino = ino
 }
 
+// place is where a node was last seen: a name in a directory.
+type place struct {
+	dir  uint64
+	name string
+}
+
 // nodes is the table of what the kernel knows.
 type nodes struct {
 	mu   sync.Mutex
 	byID map[uint64]*node
 	byFH map[string]*node
+	at   map[place]*node // for renames, which say no more than names
 	next uint64
 	most int // entries since the maps were made
 }
@@ -64,12 +75,12 @@ type nodes struct {
 func newNodes(root vfs.Handle) *nodes {
 	t := &nodes{next: rootID}
 	t.remake()
-	t.look(root) // which the kernel never forgets
+	t.look(root, nil, "") // which the kernel never forgets
 	return t
 }
 
-// look is the node of a handle, with one look-up more.
-func (t *nodes) look(h vfs.Handle) *node {
+// look is the node of a handle, with one look-up more. It was seen in the directory up, by that name.
+func (t *nodes) look(h vfs.Handle, up *node, name string) *node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.byFH[string(h.Bytes())]
@@ -80,23 +91,58 @@ func (t *nodes) look(h vfs.Handle) *node {
 		t.most = max(t.most, len(t.byID))
 	}
 	n.lookups++
+	t.put(n, up, name)
 	return n
 }
 
-// called takes note of a file's name.
-func (t *nodes) called(id uint64, name string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if n := t.byID[id]; n != nil {
-		n.name = name
-	}
-}
-
-// label is the name that called has noted.
+// label is the name by which a file was last seen.
 func (t *nodes) label(n *node) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return n.name
+}
+
+// put notes where n is. nodes.mu is held.
+func (t *nodes) put(n, up *node, name string) {
+	if n.id == rootID || up == nil || n.up == up && n.name == name {
+		return
+	}
+	t.leave(n)
+	n.up, n.name = up, name
+	t.at[place{up.id, name}] = n
+}
+
+// leave forgets that n is where it was last seen, unless another object has that name by now. nodes.mu is held.
+func (t *nodes) leave(n *node) {
+	if n.up != nil && t.at[place{n.up.id, n.name}] == n {
+		delete(t.at, place{n.up.id, n.name})
+	}
+}
+
+// rename notes that what was called from in one directory is called to in another.
+func (t *nodes) rename(fromDir *node, from string, toDir *node, to string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.at[place{fromDir.id, from}]; n != nil {
+		t.put(n, toDir, to)
+	}
+}
+
+// path is a node's path below the root, as last known. It is for messages: what another host has renamed has its old
+// one, and of very deep ones the end is shown.
+func (t *nodes) path(n *node) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var names []string
+	for ; n.up != nil; n = n.up {
+		if len(names) == maxShown {
+			names = append(names, "...")
+			break
+		}
+		names = append(names, n.name)
+	}
+	slices.Reverse(names)
+	return strings.Join(names, "/")
 }
 
 // get is the node of a number; nil if the kernel has made it up.
@@ -119,6 +165,7 @@ func (t *nodes) forget(id, count uint64) {
 	}
 	delete(t.byID, n.id)
 	delete(t.byFH, n.key)
+	t.leave(n)
 	if t.most >= shrinkAt && len(t.byID) < t.most/4 {
 		t.remake()
 	}
@@ -130,7 +177,9 @@ func (t *nodes) remake() {
 	for id, n := range t.byID {
 		byID[id], byFH[n.key] = n, n
 	}
-	t.byID, t.byFH, t.most = byID, byFH, len(byID)
+	at := make(map[place]*node, len(t.at))
+	maps.Copy(at, t.at)
+	t.byID, t.byFH, t.at, t.most = byID, byFH, at, len(byID)
 }
 
 func (t *nodes) len() int {

@@ -5,6 +5,7 @@ package fusefs
 import (
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/export"
@@ -39,7 +40,7 @@ func TestUnheard(t *testing.T) {
 				t.Errorf("reported: %+v", u)
 			}
 			for _, err := range u.Errors {
-				if !errors.Is(err, vfs.ErrNoSpace) {
+				if want := filepath.Join(m.dir, "f") + ": no space left on the server"; !errors.Is(err, vfs.ErrNoSpace) || err.Error() != want {
 					t.Errorf("reported: %v", err)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,16 +43,18 @@ func TestNodes(t *testing.T) {
 	}
 	table := newNodes(handleOf(0))
 	before := heap()
+	root := table.get(rootID)
 	for n := range count {
-		a := table.look(handleOf(n + 1))
-		if b := table.look(handleOf(n + 1)); a != b {
+		name := strconv.FormatUint(n, 10)
+		a := table.look(handleOf(n+1), root, name)
+		if b := table.look(handleOf(n+1), root, name); a != b {
 			t.Fatal("one handle has two nodes")
 		}
 	}
 	if got := table.len(); uint64(got) != count+1 {
 		t.Fatalf("%d nodes", got)
 	}
-	last := table.look(handleOf(count)).id
+	last := table.look(handleOf(count), root, "last").id
 	for n := range count {
 		table.forget(n+2, 1)
 		if table.get(n+2) == nil {
@@ -63,13 +66,54 @@ func TestNodes(t *testing.T) {
 	if got := table.len(); got != 1 {
 		t.Errorf("%d nodes are left, want the root", got)
 	}
-	if again := table.look(handleOf(count)).id; again <= last {
+	if len(table.at) != 0 {
+		t.Errorf("%d names are left", len(table.at))
+	}
+	if again := table.look(handleOf(count), root, "last").id; again <= last {
 		t.Errorf("number %d was given again", again)
 	}
 	if grown := heap() - before; grown > 1<<20 {
 		t.Errorf("%d bytes are left of %d nodes", grown, count)
 	}
 	runtime.KeepAlive(table)
+}
+
+// TestPaths: a node's path is the one by which it was last seen, also after it or a directory above was renamed, or another
+// object has taken its name.
+func TestPaths(t *testing.T) {
+	table := newNodes(handleOf(0))
+	root := table.get(rootID)
+	path := func(n *node, want string) {
+		t.Helper()
+		if got := table.path(n); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	path(root, "")
+	a := table.look(handleOf(1), root, "a")
+	b := table.look(handleOf(2), a, "b")
+	f := table.look(handleOf(3), b, "f")
+	path(f, "a/b/f")
+	table.rename(root, "a", root, "c")
+	table.rename(b, "f", a, "g")
+	path(f, "c/g")
+	table.rename(b, "f", a, "nothing") // which is not there any more
+	path(f, "c/g")
+	table.look(handleOf(3), b, "link") // another of its names
+	path(f, "c/b/link")
+	table.rename(a, "g", a, "h")
+	path(f, "c/b/link")
+	over := table.look(handleOf(4), b, "over")
+	table.rename(b, "over", b, "link")
+	path(over, "c/b/link")
+	path(f, "c/b/link") // as last known
+	table.forget(f.id, 2)
+	table.rename(b, "link", root, "moved")
+	path(over, "moved")
+	table.look(handleOf(1), b, "circle") // by another host, and seen here bit by bit
+	if got := table.path(b); !strings.HasPrefix(got, ".../") {
+		t.Errorf("in circles: %q", got)
+	}
 }
 
 func heap() int64 {
