@@ -112,11 +112,11 @@ func endings() map[string][]ending {
 func mountEndings() (mount, umount []ending) {
 	return []ending{
 			{exitOK, "it is mounted, and answers; with bg, it may still be trying; in the foreground: it was unmounted, and all is stable"},
-			{exitUsage, "the arguments are wrong, or DIR will not do; nothing was mounted"},
-			{exitSystem, "this host cannot mount: no /dev/fuse, no fusermount3, no rights; or, in the foreground, something could not be made stable"},
-			{exitMount, "the server cannot be reached, does not export what SPEC names, or refuses"}, {exitInterrupted, whySignal},
+			{exitUsage, "the arguments are wrong, DIR will not do, or this user may not mount there; nothing was mounted"},
+			{exitSystem, "this host cannot mount: no /dev/fuse, no fusermount3, no CAP_SYS_ADMIN; or, in the foreground, something could not be made stable"},
+			{exitMount, "the server cannot be reached, does not export what SPEC names, or refuses; or an nfsbox is mounted at DIR already"}, {exitInterrupted, whySignal},
 		}, []ending{
-			{exitOK, "all is unmounted, and stable"}, {exitUsage, "no nfsbox is mounted there"},
+			{exitOK, "all is unmounted, and stable"}, {exitUsage, "no nfsbox is mounted there, or another user has mounted it"},
 			{exitIncomplete, "it is in use, or something could not be made stable; each is named"}, {exitInterrupted, whySignal},
 		}
 }

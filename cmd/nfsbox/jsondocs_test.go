@@ -46,6 +46,7 @@ func TestDocsJSON(t *testing.T) {
 		"summary of grep":                       fieldsOf(grepSummary{}),
 		"usage, total":                          fieldsOf(usageEvent{}),
 		"mounted":                               fieldsOf(mountEvent{}),
+		"checked":                               fieldsOf(checkedEvent{}),
 		"unmounted":                             fieldsOf(unmountEvent{}),
 		"space":                                 fieldsOf(spaceEvent{}),
 		"summary of ls, stat, df, exports, ctl, cache, job and the verbs": fieldsOf(listSummary{}),

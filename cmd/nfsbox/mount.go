@@ -30,7 +30,31 @@ type mountCmd struct {
 }
 
 func (*mountCmd) Help() string {
-	return `Mounts what SPEC names at DIR, on Linux, in user space (FUSE): by root for all users, by others for themselves
+	return mountHelp + "\n\nThese are known, beside the arguments of URLs (nfsbox help urls):\n\n" + columns(mountopt.Known())
+}
+
+// columns are words in lines that fit a page.
+func columns(words []string) string {
+	const width = 100
+	var b strings.Builder
+	at := 0
+	for _, w := range words {
+		if at > 0 && at+1+len(w) > width {
+			b.WriteByte('\n')
+			at = 0
+		}
+		if at == 0 {
+			w = "  " + w
+		} else {
+			w = " " + w
+		}
+		b.WriteString(w)
+		at += len(w)
+	}
+	return b.String()
+}
+
+const mountHelp = `Mounts what SPEC names at DIR, on Linux, in user space (FUSE): by root for all users, by others for themselves
 alone. It returns when the mount answers; a process in the background goes on until DIR is unmounted.
 
   nfsbox mount filer:/export/home /mnt
@@ -55,19 +79,26 @@ OPTIONS
 Those of nfs(5) are honoured, or ignored with a note (intr: it always holds), or refused in words. Of mount(8)
 ro, nosuid, nodev, noexec, noatime and their like are the kernel's, and what is for others is passed over
 (_netdev, nofail, user, x-*, ...). All arguments of URLs are options, too. An option that is not known is an
-error, but with sloppy a note. docs/mount.md has them all.
+error, but with sloppy a note. docs/mount.md says what each does.
 
 A server that cannot be reached is tried again for two minutes; retry=MINUTES says how long, and 0 not at all.
 With bg that goes on in the background.`
-}
 
 // mountEvent is a mount that answers, in JSON.
 type mountEvent struct {
 	Source string   `json:"source"`
 	Dir    string   `json:"dir"`
 	PID    int      `json:"pid"`
-	Locks  string   `json:"locks"`           // "server", or "local"
+	Locks  string   `json:"locks"`           // by fcntl(2): "server", or "local"
+	Flock  string   `json:"flock"`           // by flock(2), likewise
 	Notes  []string `json:"notes,omitempty"` // on options that were ignored
+}
+
+// checkedEvent is a mount that was only asked for (-f), in JSON.
+type checkedEvent struct {
+	URL   string   `json:"url"`
+	Dir   string   `json:"dir"`
+	Notes []string `json:"notes,omitempty"` // on options that were ignored
 }
 
 // unmountEvent is a mount that has ended, in JSON.
@@ -85,18 +116,14 @@ func (c *mountCmd) Run(e *env) error {
 	}
 	out := newOutput(e, c.JSON)
 	note := out.note
-	if c.Fake {
-		dir, err := mounter.CheckDir(c.Dir, note)
-		if err == nil {
-			err = errors.Join(out.text(progress.Clean(m.URL)+" "+progress.Clean(dir)+"\n"), out.flush())
-		}
-		return mountFailed(err)
-	}
-	if !c.Foreground && !c.Behind {
+	if !c.Foreground && !c.Behind && !c.Fake {
 		return c.behind(e)
 	}
 	for _, text := range m.Notes {
 		note(text)
+	}
+	if c.Fake {
+		return mountFailed(c.fake(out, m))
 	}
 	o := mounter.Options{Mount: m, Dir: c.Dir, Rand: e.rand, Dial: watched(e, out.onSilence())}
 	o.Note = func(text string) { note(text) }
@@ -131,12 +158,24 @@ func (c *mountCmd) Run(e *env) error {
 	return out.end(unmounted(out, c.Dir, r))
 }
 
+// fake says what would be mounted where.
+func (c *mountCmd) fake(out *output, m *mountopt.Mount) error {
+	dir, err := mounter.CheckDir(c.Dir, true, out.note)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		if err := out.event("checked", &checkedEvent{URL: m.URL, Dir: dir, Notes: m.Notes}); err != nil {
+			return err
+		}
+		return out.end(nil)
+	}
+	return errors.Join(out.text(progress.Clean(m.URL)+" "+progress.Clean(dir)+"\n"), out.flush())
+}
+
 // mounted says that the mount answers.
 func (c *mountCmd) mounted(out *output, m *mounter.Mounted, notes []string) error {
-	x := mountEvent{Source: m.Source, Dir: m.Dir, PID: os.Getpid(), Locks: "local", Notes: notes}
-	if m.Locks {
-		x.Locks = "server"
-	}
+	x := mountEvent{Source: m.Source, Dir: m.Dir, PID: os.Getpid(), Locks: holder(m.Posix), Flock: holder(m.Flock), Notes: notes}
 	var err error
 	switch {
 	case c.JSON:
@@ -145,6 +184,14 @@ func (c *mountCmd) mounted(out *output, m *mounter.Mounted, notes []string) erro
 		err = out.text(progress.Clean(m.Source) + " is mounted at " + progress.Clean(m.Dir) + "\n")
 	}
 	return errors.Join(err, out.flush())
+}
+
+// holder is who holds locks.
+func holder(server bool) string {
+	if server {
+		return "server"
+	}
+	return "local"
 }
 
 // behind has a process in the background mount, and waits until it does.
@@ -181,7 +228,14 @@ func mountFailed(err error) error {
 	if errors.Is(err, place.ErrUsage) {
 		status = exitUsage
 	}
-	return &exitError{status: status, err: &advised{err, advice(err, exitUnreachable)}}
+	what := advice(err, exitUnreachable)
+	if own, is := errors.AsType[interface {
+		error
+		Advice() string
+	}](err); is && what == "" {
+		what = own.Advice()
+	}
+	return &exitError{status: status, err: &advised{err, what}}
 }
 
 // unmounted says how a mount has ended.

@@ -65,20 +65,47 @@ func New(fs vfs.FS, dir string, opt Options) (*Mount, error) {
 	if !opt.LocalPosix || !opt.LocalFlock {
 		m.locker, _ = vfs.As[vfs.Locker](fs)
 	}
-	if m.server, err = fuse.NewServer(m, dir, m.options()); err != nil {
+	if err := m.start(); err != nil {
 		stop()
 		return nil, explain(err)
 	}
 	return m, nil
 }
 
-// Locks reports whether locks are the file system's, and not only the kernel's.
-func (m *Mount) Locks() bool { return m.locker != nil }
+// start mounts, and has the kernel and go-fuse agree on how they speak.
+func (m *Mount) start() (err error) {
+	at := m.dir
+	if os.Geteuid() != 0 {
+		if missing(device) {
+			return os.ErrNotExist
+		}
+		fd, err := mountAsUser(m.dir, m.userOptions())
+		if err != nil {
+			return err
+		}
+		at = fmt.Sprintf("/dev/fd/%d", fd) // as go-fuse wants it
+	}
+	if m.server, err = fuse.NewServer(m, at, m.options()); err != nil && at != m.dir {
+		err = errors.Join(err, m.Unmount(true))
+	}
+	return err
+}
+
+// Locks reports which locks are the file system's, and not only the kernel's: those of fcntl(2), and of flock(2).
+func (m *Mount) Locks() (posix, flock bool) {
+	return m.locker != nil && !m.opt.LocalPosix, m.locker != nil && !m.opt.LocalFlock
+}
+
+// typeName is what the kernel calls the type of a mount, behind "fuse.".
+const typeName = "nfsbox"
+
+// device is by what the kernel asks.
+const device = "/dev/fuse"
 
 // options are those of the mount, as go-fuse has them.
 func (m *Mount) options() *fuse.MountOptions {
 	o := &fuse.MountOptions{
-		FsName: strings.ReplaceAll(m.opt.Source, ",", "%2C"), Name: "nfsbox",
+		FsName: strings.ReplaceAll(m.opt.Source, ",", "%2C"), Name: typeName,
 		Options: m.opt.Kernel, AllowOther: m.opt.AllowOther,
 		MaxWrite: maxTransfer, MaxReadAhead: maxTransfer, MaxBackground: maxBackground,
 		DisableSplice: true, // a descriptor's READ of 1 MiB does not fit a pipe
@@ -112,12 +139,13 @@ func (m *Mount) options() *fuse.MountOptions {
 
 // explain says what to do about an error of mounting.
 func explain(err error) error {
+	_, told := errors.AsType[*RefusedError](err)
 	switch {
-	case missing("/dev/fuse"):
+	case missing(device):
 		return fmt.Errorf("/dev/fuse is not there: load the module (modprobe fuse), or give it to the container (--device /dev/fuse --cap-add SYS_ADMIN): %w", err)
-	case os.Geteuid() != 0 && errors.Is(err, exec.ErrNotFound):
-		return fmt.Errorf("fusermount3 is not there: install fuse3, or mount as root: %w", err)
-	case errors.Is(err, unix.EPERM) && os.Geteuid() == 0:
+	case told, os.Geteuid() != 0:
+		return err
+	case errors.Is(err, unix.EPERM):
 		return fmt.Errorf("mount(2): %w; in a container it takes CAP_SYS_ADMIN (--cap-add SYS_ADMIN)", err)
 	}
 	return fmt.Errorf("mount: %w", errors.New(strings.TrimSpace(err.Error())))
@@ -132,7 +160,27 @@ func missing(path string) bool {
 func (m *Mount) Serve() { m.server.Serve() }
 
 // Wait waits until the kernel is answered. Serve runs meanwhile.
-func (m *Mount) Wait() error { return m.server.WaitMount() }
+func (m *Mount) Wait() error {
+	if err := m.server.WaitMount(); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return unpoll(m.dir)
+	}
+	m.widen()
+	return nil
+}
+
+// unpoll has the kernel learn that files cannot be polled, which go-fuse says of a file of that name. Otherwise a process
+// that uses its own mount, as tests do, could wait for itself.
+func unpoll(dir string) error {
+	fd, err := unix.Open(filepath.Join(dir, ".go-fuse-epoll-hack"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) // whatever the answer
+	return unix.Close(fd)
+}
 
 // Unmount unmounts the directory: if it is in use that is EBUSY, but with lazy it disappears at once, and ends when
 // nobody uses it any more.
@@ -145,11 +193,19 @@ func Unmount(dir string, lazy, force bool) error {
 		if lazy || force {
 			args = []string{"-u", "-z", dir}
 		}
-		out, err := exec.Command("fusermount3", args...).CombinedOutput()
+		path, err := fusermount()
 		if err != nil {
-			return fmt.Errorf("fusermount3: %s: %w", strings.TrimSpace(string(out)), err)
+			return err
 		}
-		return nil
+		out, err := exec.Command(path, args...).CombinedOutput()
+		switch text := strings.TrimSpace(string(out)); {
+		case err == nil:
+			return nil
+		case strings.Contains(text, "busy"):
+			return &os.PathError{Op: "unmount", Path: dir, Err: unix.EBUSY}
+		default:
+			return fmt.Errorf("fusermount3: %s: %w", text, err)
+		}
 	}
 	flags := unix.UMOUNT_NOFOLLOW
 	if force {

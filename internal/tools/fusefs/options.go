@@ -2,6 +2,7 @@ package fusefs
 
 import (
 	"errors"
+	"io/fs"
 	"time"
 )
 
@@ -62,3 +63,15 @@ type Unfinished struct {
 
 // ErrUnsupported says that this system has no FUSE that package fusefs can use.
 var ErrUnsupported = errors.New("mounts need Linux")
+
+// RefusedError says that fusermount3 does not let this user mount there, or with these options, and what to do.
+type RefusedError struct {
+	Text   string
+	Advice string
+}
+
+// Error says what is not allowed.
+func (e *RefusedError) Error() string { return e.Text }
+
+// Is finds it under fs.ErrPermission.
+func (e *RefusedError) Is(target error) bool { return target == fs.ErrPermission }

@@ -26,8 +26,8 @@ func (*Mount) Drain(context.Context) Unfinished { return Unfinished{} }
 // Wait is ErrUnsupported.
 func (*Mount) Wait() error { return ErrUnsupported }
 
-// Locks is false.
-func (*Mount) Locks() bool { return false }
+// Locks has none.
+func (*Mount) Locks() (posix, flock bool) { return false, false }
 
 // Unmount is ErrUnsupported.
 func Unmount(string, bool, bool) error { return ErrUnsupported }

@@ -5,6 +5,7 @@ package mounter
 import (
 	"context"
 	"os"
+	"syscall"
 
 	"github.com/nfsbox/nfsbox/internal/tools/fusefs"
 )
@@ -16,3 +17,5 @@ func Background(context.Context, []string, *os.File, *os.File) (int, error) {
 
 // Detach is fusefs.ErrUnsupported.
 func Detach() (func(string), error) { return nil, fusefs.ErrUnsupported }
+
+func (mountPoint) asUser() *syscall.SysProcAttr { return nil }

@@ -9,4 +9,7 @@
 // listens on a Unix socket, whose name is made from the directory: Unmount connects to it, unmounts, and reads what
 // the mount reports in the end. Run returns the same report, and its caller tells it: in the background to syslog.
 // So it is told too if the socket could not be made.
+//
+// A process that was killed leaves a directory behind where nothing works. The next mount there takes it away, also root's
+// that of a user, into which the kernel lets nobody else: see CheckDir.
 package mounter

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/nfsbox/nfsbox"
@@ -44,7 +42,8 @@ type Options struct {
 type Mounted struct {
 	Source string
 	Dir    string // absolute
-	Locks  bool   // the server's; else they hold on this host alone
+	Posix  bool   // locks by fcntl(2) are the server's; else they hold on this host alone
+	Flock  bool   // and those by flock(2)
 }
 
 // Report is what a mount could not make stable.
@@ -69,7 +68,7 @@ func (e *SystemError) Unwrap() error { return e.Err }
 // Run mounts, and answers until the directory is unmounted, or ctx ends: then it unmounts it. Nothing is left mounted if
 // it fails.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	dir, err := CheckDir(o.Dir, o.Note)
+	dir, err := CheckDir(o.Dir, false, o.Note)
 	if err != nil {
 		return nil, err
 	}
@@ -153,54 +152,16 @@ func passing(err error) bool {
 	return !answered || errors.Is(err, vfs.ErrNoAnswer)
 }
 
-// CheckDir returns the absolute path of DIR, which has to be a directory on which no nfsbox is mounted. A mount whose
-// process has died is taken away.
-func CheckDir(dir string, note func(string)) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", usage{err}
-	}
-	if resolved, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
-		abs = filepath.Join(resolved, filepath.Base(abs))
-	}
-	info, err := os.Stat(abs)
-	if errors.Is(err, syscall.ENOTCONN) {
-		if !isMount(abs) {
-			return "", usage{fmt.Errorf("%w: what was mounted there has died; unmount it first (umount -l %s)", err, abs)}
-		}
-		if err := fusefs.Unmount(abs, true, false); err != nil {
-			return "", &SystemError{fmt.Errorf("a mount whose process has died is in the way: %w; try umount -l %s", err, abs)}
-		}
-		note("a mount whose process had died was taken away from " + abs)
-		info, err = os.Stat(abs)
-	}
-	switch {
-	case err != nil:
-		return "", usage{err}
-	case !info.IsDir():
-		return "", usage{&os.PathError{Op: "mount", Path: abs, Err: syscall.ENOTDIR}}
-	case isMount(abs):
-		return "", usage{fmt.Errorf("%s: an nfsbox is mounted there already; nfsbox umount takes it away", abs)}
-	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil { // the kernel knows no other name
-		abs = real
-	}
-	return abs, nil
-}
-
-// usage is an error of the arguments.
-type usage struct{ error }
-
-func (usage) Is(target error) bool { return target == place.ErrUsage }
-func (e usage) Unwrap() error      { return e.error }
-
 // serve mounts, and answers until the end.
 func (o *Options) serve(ctx context.Context, p *place.Place, dir string) (*Report, error) {
 	opt := o.Mount.FS
 	opt.Log, opt.Rand = o.Note, o.Rand
-	opt.AllowOther = os.Geteuid() == 0
+	opt.AllowOther = opt.AllowOther || os.Geteuid() == 0
 	opt.Fixed = o.Mount.HasUser()
 	m, err := fusefs.New(p.FS, dir, opt)
+	if refused, is := errors.AsType[*fusefs.RefusedError](err); is {
+		return nil, usage{refused, refused.Advice}
+	}
 	if err != nil {
 		return nil, &SystemError{err}
 	}
@@ -212,7 +173,9 @@ func (o *Options) serve(ctx context.Context, p *place.Place, dir string) (*Repor
 	told := listen(socketPath(dir))
 	defer told.close()
 	if err = m.Wait(); err == nil {
-		err = o.Ready(&Mounted{Source: opt.Source, Dir: dir, Locks: m.Locks()})
+		at := &Mounted{Source: opt.Source, Dir: dir}
+		at.Posix, at.Flock = m.Locks()
+		err = o.Ready(at)
 	}
 	if err != nil {
 		err = errors.Join(err, m.Unmount(true))

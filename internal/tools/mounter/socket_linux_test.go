@@ -102,7 +102,7 @@ func TestTypeAt(t *testing.T) {
 40 21 0:58 / /cut rw
 `
 	for dir, want := range map[string]string{"/": "ext4", "/mnt": fuseType, "/a b": fuseType, "/cut": "", "/none": "", "": ""} {
-		if got := typeAt(mountinfo, dir); got != want {
+		if got := mountIn(mountinfo, dir).kind; got != want {
 			t.Errorf("%q: %q, want %q", dir, got, want)
 		}
 	}

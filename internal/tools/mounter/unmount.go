@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/nfsbox/nfsbox/internal/tools/fusefs"
@@ -24,13 +21,15 @@ type Unmounting struct {
 func Unmount(ctx context.Context, dir string, how Unmounting) (*Report, error) {
 	abs, err := named(dir)
 	if err != nil {
-		return nil, usage{err}
+		return nil, usage{error: err}
 	}
-	switch kind := mountType(abs); {
-	case kind == "":
-		return nil, usage{fmt.Errorf("%s: nothing is mounted there", abs)}
-	case kind != fuseType:
-		return nil, usage{fmt.Errorf("%s: a file system of type %s is mounted there, and no nfsbox; use umount", abs, kind)}
+	switch at := mountedAt(abs); {
+	case at.kind == "":
+		return nil, usage{error: fmt.Errorf("%s: nothing is mounted there", abs)}
+	case at.kind != fuseType:
+		return nil, usage{error: fmt.Errorf("%s: a file system of type %s is mounted there, and no nfsbox; use umount", abs, at.kind)}
+	case at.others():
+		return nil, usage{error: fmt.Errorf("%s: user %d has mounted it; only that user and root can unmount it", abs, at.user)}
 	}
 	c := ask(socketPath(abs), tellPatience)
 	if c != nil {
@@ -62,14 +61,14 @@ func named(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if mountType(abs) != "" {
+	if mountedAt(abs).kind != "" {
 		return abs, nil
 	}
 	up, err := filepath.EvalSymlinks(filepath.Dir(abs))
 	if err != nil {
 		return "", err
 	}
-	if at := filepath.Join(up, filepath.Base(abs)); mountType(at) != "" {
+	if at := filepath.Join(up, filepath.Base(abs)); mountedAt(at).kind != "" {
 		return at, nil
 	}
 	real, err := filepath.EvalSymlinks(abs)
@@ -77,50 +76,4 @@ func named(dir string) (string, error) {
 		return "", err
 	}
 	return real, nil
-}
-
-// fuseType is the type of our mounts in /proc/self/mountinfo.
-const fuseType = "fuse.nfsbox"
-
-func isMount(dir string) bool { return mountType(dir) == fuseType }
-
-// mountType is the type of what is mounted at dir, the uppermost; "" if nothing is, or nobody knows.
-func mountType(dir string) string {
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return ""
-	}
-	return typeAt(string(text), dir)
-}
-
-// typeAt reads proc_pid_mountinfo(5). Field 5 is the directory, and the type follows a lone dash.
-func typeAt(text, dir string) (kind string) {
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) < 5 || unescape(fields[4]) != dir {
-			continue
-		}
-		for i, f := range fields {
-			if f == "-" && i+1 < len(fields) {
-				kind = fields[i+1]
-			}
-		}
-	}
-	return kind
-}
-
-// unescape reads \040 and its like.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }

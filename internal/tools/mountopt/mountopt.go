@@ -8,8 +8,10 @@
 package mountopt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -39,6 +41,7 @@ const (
 	maxRetry        = 1 << 20 // minutes
 	maxTime         = 1 << 20 // seconds, of attributes
 	minTransfer     = 8 << 10 // of rsize and wsize, as in URLs
+	maxMeant        = 3       // options that are proposed for an unknown one
 )
 
 // parser collects what options say.
@@ -58,6 +61,9 @@ func Parse(spec string, lists ...string) (*Mount, error) {
 	var words []string
 	for _, list := range lists {
 		words = append(words, divide(list)...)
+	}
+	if slices.Contains(words, "remount") { // mount(8) adds what the kernel says of the mount, which may be no option here
+		words = []string{"remount"}
 	}
 	p.sloppy = slices.Contains(words, "sloppy")
 	for _, w := range words {
@@ -90,19 +96,24 @@ func divide(list string) []string {
 	})
 }
 
+var errNoValue = errors.New("takes no value")
+
 // option takes over one.
 func (p *parser) option(word string) error {
 	name, val, has := strings.Cut(word, "=")
 	if strings.HasPrefix(name, "x-") || strings.HasPrefix(name, "X-") || slices.Contains(ignored[:], name) {
 		return nil
 	}
-	if group, ok := kernelOptions[name]; ok && !has {
+	if group, ok := kernelOptions[name]; ok {
+		if has {
+			return errNoValue
+		}
 		p.kernel[group] = name
 		return nil
 	}
 	if o, ok := options[name]; ok {
 		if has && o.value == valueNone {
-			return errors.New("takes no value")
+			return errNoValue
 		}
 		if !has && o.value == valueSome {
 			return fmt.Errorf("needs a value: %s=VALUE", name)
@@ -121,10 +132,38 @@ func (p *parser) option(word string) error {
 		p.note("%s is not known, and ignored (sloppy)", word)
 		return nil
 	}
-	if meant := near.Of(name, names); meant != "" {
-		return fmt.Errorf("unknown; did you mean %s?", meant)
+	return errors.New("unknown" + meant(name) + "; nfsbox mount --help lists those that there are, and with sloppy unknown ones are ignored")
+}
+
+// meant proposes the options that are near to an unknown one.
+func meant(name string) string {
+	var list []string
+	for known := range names {
+		if near.Distance(name, known) < near.Far && !slices.Contains(list, known) {
+			list = append(list, known)
+		}
 	}
-	return errors.New("unknown; nfsbox mount --help has those that there are, and with sloppy unknown ones are ignored")
+	slices.SortFunc(list, func(a, b string) int {
+		return cmp.Or(cmp.Compare(near.Distance(name, a), near.Distance(name, b)), strings.Compare(a, b))
+	})
+	if len(list) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(list[:min(len(list), maxMeant)], " or ") + "?"
+}
+
+// Known are all options but arguments of URLs, sorted. Those that need a value end in "=".
+func Known() []string {
+	list := slices.Collect(maps.Keys(kernelOptions))
+	for name, o := range options {
+		if o.value == valueSome {
+			name += "="
+		}
+		list = append(list, name)
+	}
+	list = append(list, ignored[:]...)
+	slices.Sort(list)
+	return list
 }
 
 // names yields all names of options, for proposals.

@@ -132,13 +132,32 @@ func TestRefused(t *testing.T) {
 	for options, want := range map[string]string{
 		"soft,hard": "contradict", "bg,fg": "contradict", "noac,actimeo=3": "contradict", "lock,nolock": "contradict", "acregmin=9,acregmax=8": "contradict",
 		"udp": "only TCP", "proto=rdma": "only TCP", "vers=4.2": "vers=3", "vers=2": "vers=3", "nfsvers=5": "3 is wanted", "sec=krb5": "not built yet",
-		"xprtsec=tls": "not built yet", "default_permissions": "server judges", "remount": "unmount", "mounthost=x": "MOUNT", "timeo": "needs a value", "hard=1": "takes no value",
-		"timeo=x": "number", "retry=-1": "number", "lookupcache=some": "wanted", "rdirplus=x": "wanted", "local_lock=x": "wanted", "bogus": "unknown", "nosiud": "did you mean nosuid", "nconnect=99": "16",
+		"xprtsec=tls": "not built yet", "default_permissions": "server judges", "remount": "unmount", "user_id=0,remount,ro": "cannot be changed", "mounthost=x": "MOUNT", "timeo": "needs a value", "hard=1": "takes no value",
+		"timeo=x": "number", "retry=-1": "number", "lookupcache=some": "wanted", "rdirplus=x": "wanted", "local_lock=x": "wanted", "bogus": "unknown; nfsbox mount --help lists", "nosiud": "did you mean nosuid?", "acregmix=3": "acregmax or acregmin?",
+		"ro=1": "takes no value", "allow_root": "say allow_other", "nconnect=99": "16",
 	} {
 		m, err := Parse("h:/x", options)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v; want %q", options, m, err, want)
 		}
+	}
+}
+
+// TestKnown: every option that is known is listed.
+func TestKnown(t *testing.T) {
+	list := Known()
+	for name := range names {
+		if _, ours := options[name]; ours && !slices.Contains(list, name) && !slices.Contains(list, name+"=") {
+			t.Errorf("%s is not listed", name)
+		}
+	}
+	for _, want := range []string{"ro", "_netdev", "timeo=", "fsc", "allow_other"} {
+		if !slices.Contains(list, want) {
+			t.Errorf("%s is not listed", want)
+		}
+	}
+	if m, err := Parse("h:/x", "allow_other"); err != nil || !m.FS.AllowOther {
+		t.Errorf("allow_other: %v, %v", m, err)
 	}
 }
 

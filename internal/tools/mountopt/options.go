@@ -26,7 +26,7 @@ type option struct {
 // ignored are options for mount(8), systemd and others, not for us.
 var ignored = [...]string{
 	"defaults", "_netdev", "nofail", "fail", "noauto", "auto", "user", "nouser", "users", "owner", "noowner", "group", "nogroup",
-	"comment", "sloppy", "helper", "uhelper", "silent", "loud", "mand", "nomand", "nofsc", "allow_other", "iversion", "noiversion",
+	"comment", "sloppy", "helper", "uhelper", "silent", "loud", "mand", "nomand", "nofsc", "iversion", "noiversion",
 }
 
 // kernelOptions are those that the kernel has for every file system, by what they speak of: the last counts.
@@ -102,6 +102,9 @@ var options = map[string]option{
 	"lock":       {valueNone, nothing},
 	"nolock":     {valueNone, func(p *parser, _, _ string) error { p.m.FS.LocalPosix, p.m.FS.LocalFlock = true, true; return nil }},
 	"local_lock": {valueSome, localLock},
+
+	"allow_other": {valueNone, func(p *parser, _, _ string) error { p.m.FS.AllowOther = true; return nil }},
+	"allow_root":  refused("say allow_other; the server judges what each user may do"),
 
 	"fsc": {valueMay, cached}, "cache": {valueSome, cached},
 
