@@ -91,19 +91,3 @@ func TestManyAsk(t *testing.T) {
 		t.Errorf("more than %d are promised a report", maxAsking)
 	}
 }
-
-// TestTypeAt: the uppermost mount at a directory counts, whose name may hold blanks.
-func TestTypeAt(t *testing.T) {
-	const mountinfo = `21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
-36 21 98:0 / /mnt rw,noatime master:1 - ext3 /dev/root rw,errors=continue
-37 36 0:55 / /mnt rw,nosuid,nodev - fuse.nfsbox filer:/export rw
-38 21 0:56 / /a\040b rw,nosuid shared:2 master:3 - fuse.nfsbox filer:/x rw
-39 21 0:57 /
-40 21 0:58 / /cut rw
-`
-	for dir, want := range map[string]string{"/": "ext4", "/mnt": fuseType, "/a b": fuseType, "/cut": "", "/none": "", "": ""} {
-		if got := mountIn(mountinfo, dir).kind; got != want {
-			t.Errorf("%q: %q, want %q", dir, got, want)
-		}
-	}
-}
