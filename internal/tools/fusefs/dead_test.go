@@ -100,10 +100,11 @@ func TestDeadServer(t *testing.T) {
 	other := mount(t, serveMemory(t), Options{})
 	check(t, os.WriteFile(filepath.Join(other, "there"), nil, 0o666))
 	check(t, os.WriteFile(filepath.Join(served, "old"), bytes.Repeat([]byte("old\n"), 100_000), 0o666))
+	// Each is the process that is killed, and no child of it: one that lives on would hold the directory's lock.
 	for _, one := range []struct{ name, command string }{
-		{"reader", "cat old"},
-		{"one who lists", "ls -l ."},
-		{"one who makes", "mkdir made"},
+		{"reader", "exec cat old"},
+		{"one who lists", "exec ls -l ."},
+		{"one who makes", "exec mkdir made"},
 		{"writer", "exec dd if=/dev/zero of=stable bs=64k count=4 conv=fsync"},
 		{"one who closes", "exec >closed; echo ready >&2; read x; echo written; exec >&-"},
 	} {
