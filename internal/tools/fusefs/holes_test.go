@@ -16,9 +16,10 @@ import (
 	"github.com/nfsbox/nfsbox/vfs/memfs"
 )
 
-// testHoles: NFSv3 has no call that reserves room or punches holes, and fallocate(2) says so, as on Linux' own client, in
+// TestHoles: NFSv3 has no call that reserves room or punches holes, and fallocate(2) says so, as on Linux' own client, in
 // place of a promise that nobody keeps. The whole file counts as data.
-func testHoles(t *testing.T, dir string) {
+func TestHoles(t *testing.T) {
+	dir := mount(t, serve(t, t.TempDir()), Options{})
 	f, err := os.Create(filepath.Join(dir, "f"))
 	check(t, err)
 	_, err = f.WriteString("0123456789")
