@@ -35,7 +35,7 @@ func (*mountCmd) Help() string {
 
 // columns are words in lines that fit a page.
 func columns(words []string) string {
-	const width = 100
+	const width = 76
 	var b strings.Builder
 	at := 0
 	for _, w := range words {

@@ -138,7 +138,8 @@ are told on meanwhile, and what the cache has is read. A start goes on without a
 before; one that never was is refused, since it may be a mistake. docs/proxy.md has more, and how hosts without
 FUSE mount it.
 
-  nfsbox serve nfs://filer/export --cache /ssd/nfs --listen :2049 --portmap-listen :111
+  nfsbox serve nfs://filer/export --cache /ssd/nfs \
+      --listen :2049 --portmap-listen :111
 
 SIGNALS
 
