@@ -230,7 +230,7 @@ func (o *object) permit(who string, asked, granted vfs.Access, q ask) {
 	o.rights[old] = right{who, asked, granted, until}
 }
 
-// may returns which of the rights in want who has, if that is known.
+// may returns those of the rights in want that the caller has, if they are known.
 func (o *object) may(who string, want vfs.Access, now int64) (granted vfs.Access, known bool) {
 	for i := range o.rights {
 		if r := &o.rights[i]; r.who == who {

@@ -11,7 +11,7 @@ const (
 	// maxOrphans bounds the changes that nobody waits for. At the bound no change is begun: it is a
 	// BusyError.
 	maxOrphans = 1024
-	// keepOutcome is how long the outcome of such a change waits for who takes it over.
+	// keepOutcome is how long the outcome of such a change waits for a caller that takes it over.
 	keepOutcome = 2 * time.Minute
 
 	// maxRemembered bounds what is remembered, of attributes, rights and names each. At the bound one that

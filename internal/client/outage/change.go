@@ -93,7 +93,7 @@ func (s *shared) begin(do func(context.Context) outcome) (*attempt, error) {
 	return a, nil
 }
 
-// orphan leaves a change to who comes with the same. Its outcome is kept for keepOutcome.
+// orphan leaves a change to the next caller with the same. Its outcome is kept for keepOutcome.
 func (s *shared) orphan(key string, a *attempt) {
 	s.changes.add(key, a)
 	s.spawn(func() {

@@ -235,7 +235,7 @@ func (m *Mount) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 			f.unheard.CompareAndSwap(nil, &lost) // a process on its way out hears nothing
 		}
 	}
-	// After the bytes: who has the lock next is to find them.
+	// After the bytes: the next holder of the lock is to find them.
 	err := errors.Join(lost, m.unlockAll(&c, f.node, in.LockOwner))
 	m.settle.announce(f, c.now)
 	return errno(&c, err)

@@ -80,7 +80,7 @@ func Detach() (note func(string), err error) {
 	return note, nil
 }
 
-// asUser has a process run as who has mounted it; nil: as this one, which is that user, or may not be another.
+// asUser has a process run as the user of the mount; nil: as this one, which is that user, or may not be another.
 func (p mountPoint) asUser() *syscall.SysProcAttr {
 	if os.Geteuid() != 0 || p.user == 0 {
 		return nil

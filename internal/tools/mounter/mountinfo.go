@@ -13,7 +13,7 @@ const fuseType = "fuse.nfsbox"
 // mountPoint is what is mounted at a directory.
 type mountPoint struct {
 	kind        string // "" if nothing is, or nobody knows
-	user, group int    // of FUSE: who has mounted it
+	user, group int    // of FUSE: its owner
 }
 
 // mountedAt is what is mounted at dir, the uppermost.

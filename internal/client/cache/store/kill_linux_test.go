@@ -29,7 +29,7 @@ func TestKilledChild(t *testing.T) {
 		fill(t, s, n, bytesOf(n, childSize(n)))
 		check(t, s, n, bytesOf(n, childSize(n)))
 		if _, err := fmt.Println("filled"); err != nil {
-			t.Fatal(err) // who reads it has gone
+			t.Fatal(err) // its reader has gone
 		}
 	}
 }
