@@ -10,7 +10,7 @@ import (
 // Proxy says how a client waits for its server on behalf of others.
 type Proxy struct {
 	// Answer is the most that a call waits for the server; 0: 5 s. Then it is vfs.ErrBusy, and so are all
-	// calls, at once, until the server answers again. A change goes on, and who comes with the same one for the
+	// calls, at once, until the server answers again. A change goes on, and the next call with the same one for the
 	// same caller gets its outcome.
 	Answer time.Duration
 	// Offline is how long attributes, rights and look-ups that the server told are told on in its stead while it does

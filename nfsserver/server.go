@@ -67,8 +67,8 @@ type Options struct {
 	MaxClientLocks int
 	// Grace is how long after a start only locks from before it are granted again, if
 	// there were any. Clients may take 30 s to notice a restart: with a shorter grace a lock
-	// may go to another while its owner still relies on it. 0: there is none, and who asks
-	// first gets what somebody had before.
+	// may go to another while its owner still relies on it. 0: there is none, and the first
+	// to ask gets what somebody had before.
 	Grace time.Duration
 	// Hostname is what the server calls itself to clients that hold locks.
 	Hostname string

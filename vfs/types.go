@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -59,6 +60,18 @@ func (c *Caller) Equal(o *Caller) bool {
 		return c == o
 	}
 	return c.UID == o.UID && c.GID == o.GID && c.Client == o.Client && slices.Equal(c.Groups, o.Groups)
+}
+
+// Key is a map's key for c: the same for callers that are Equal, and for no others.
+func (c *Caller) Key() string {
+	b := make([]byte, 0, 64)
+	b = binary.BigEndian.AppendUint32(b, c.UID)
+	b = binary.BigEndian.AppendUint32(b, c.GID)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(c.Groups)))
+	for _, g := range c.Groups {
+		b = binary.BigEndian.AppendUint32(b, g)
+	}
+	return string(append(b, c.Client...))
 }
 
 // InGroup reports whether gid is one of the caller's groups.

@@ -224,3 +224,17 @@ func TestCreateHow(t *testing.T) {
 		}
 	}
 }
+
+// TestCallerKey: callers have one key if they are equal, and else two.
+func TestCallerKey(t *testing.T) {
+	callers := []Caller{
+		{}, {UID: 1}, {GID: 1}, {Groups: []uint32{1}}, {Groups: []uint32{1, 2}}, {Groups: []uint32{0}}, {Client: "\x00\x00\x00\x01"}, {Client: "a"},
+	}
+	for i := range callers {
+		for j := range callers {
+			if a, b := callers[i], callers[j]; (a.Key() == b.Key()) != a.Equal(&b) {
+				t.Errorf("%+v and %+v: one key: %v", a, b, a.Key() == b.Key())
+			}
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package attrcache
 
 import (
-	"encoding/binary"
 	"sync"
 	"time"
 
@@ -84,7 +83,7 @@ func New(inner vfs.FS, o Options) *FS {
 }
 
 func over(inner vfs.FS, s *shared, c *vfs.Caller) *FS {
-	return &FS{inner: inner, asked: vfs.Asked(inner), s: s, who: whoIs(c)}
+	return &FS{inner: inner, asked: vfs.Asked(inner), s: s, who: c.Key()}
 }
 
 // As returns the view of another caller. What is kept of rights is not shared.
@@ -101,15 +100,3 @@ func (f *FS) Unwrap() any { return f.inner }
 
 // Anew implements vfs.Keeper.
 func (f *FS) Anew() vfs.FS { return f.asked }
-
-// whoIs is the same for callers that may do the same.
-func whoIs(c *vfs.Caller) string {
-	b := make([]byte, 0, 64)
-	b = binary.BigEndian.AppendUint32(b, c.UID)
-	b = binary.BigEndian.AppendUint32(b, c.GID)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(c.Groups)))
-	for _, g := range c.Groups {
-		b = binary.BigEndian.AppendUint32(b, g)
-	}
-	return string(append(b, c.Client...))
-}

@@ -49,7 +49,7 @@ func TestRightsAreACallersOwn(t *testing.T) {
 		// With groups she is another caller.
 		r.want("another group", r.asks(func() { r.find(r.fs.As(&vfs.Caller{UID: 1000, Groups: []uint32{5}}), dir, "f") }, "lookup"), 1)
 		r.want("another client", r.asks(func() { r.find(r.fs.As(&vfs.Caller{UID: 1000, Client: "c"}), dir, "f") }, "lookup"), 1)
-		// Who may search by the server's word is told what others have found.
+		// A caller that may search, by the server's word, is told what others have found.
 		r.chmod(r.fs, dir, 0o711)
 		r.find(ann, dir, "f")
 		got, _, err := ben.Access(t.Context(), dir, vfs.AccessLookup)

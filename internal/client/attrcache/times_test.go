@@ -221,7 +221,7 @@ func TestListing(t *testing.T) {
 		r.put(r.server, r.root, "a", vfs.TypeReg)
 		r.put(r.server, r.root, "b", vfs.TypeDir)
 		r.mode(r.root)
-		r.find(r.fs, r.root, "none") // who lists need not be let search
+		r.find(r.fs, r.root, "none") // a right to list is no right to search
 		for _, err := range r.fs.ReadDir(t.Context(), r.root, vfs.Pos{}, vfs.MaskV3|vfs.MaskHandle, 0) {
 			r.ok(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,7 +66,7 @@ func New(inner vfs.FS, st *store.Store, o Options) *FS {
 	}
 	s.contests[small].quick, s.contests[large].quick = float64(quickSmall), float64(quickLarge)
 	st.Watch(s.tookDisk)
-	return &FS{FS: inner, who: whoIs(&o.Caller), s: s}
+	return &FS{FS: inner, who: o.Caller.Key(), s: s}
 }
 
 // now is the time since the FS was made.
@@ -96,11 +95,8 @@ func (f *FS) As(c *vfs.Caller) vfs.FS {
 	if c != nil {
 		who = *c
 	}
-	return &FS{FS: f.FS.As(c), s: f.s, who: whoIs(&who)}
+	return &FS{FS: f.FS.As(c), s: f.s, who: who.Key()}
 }
-
-// whoIs is the same for callers who may do the same.
-func whoIs(c *vfs.Caller) string { return fmt.Sprintf("%d %d %v %s", c.UID, c.GID, c.Groups, c.Client) }
 
 // SetAttr passes through, and ends the use of what is cached of h.
 func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {

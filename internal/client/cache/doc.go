@@ -20,7 +20,7 @@
 // Bytes in a directory know no rights. Before a caller reads any, the server has been asked
 // whether it may read that object (ACCESS). The answer holds while the object's ctime is the same, and for a
 // minute at most (maxAge), for other opens of the caller too. Without that right reads go to the server, which
-// decides: the owner of a file, or who may only execute it, may be let in by more than ACCESS tells.
+// decides: the owner of a file, or a caller that may only execute it, may be let in by more than ACCESS tells.
 //
 // # Writes
 //

@@ -13,7 +13,7 @@ import (
 type file struct {
 	v      *FS // that opened it
 	h      vfs.Handle
-	label  string // its name or path, if who opened it has told
+	label  string // its name or path, if its opener has told
 	n      *node
 	inner  vfs.File
 	near   vfs.Near // nil if the file below is not one

@@ -30,8 +30,7 @@ type service struct {
 	maxReply int                      // 0: the default of package oncrpc
 	lasting  bool                     // used for more than one question
 	single   bool                     // on one connection
-	fallback bool                     // Options.Port may be NFS's alone
-	beside   bool                     // it may be at Options.NFSPort
+	fallback bool                     // it may be at NFS's port, Options.Port or NFSPort, or elsewhere
 	early    func(rpc *oncrpc.Client) // if not nil: sends more calls before the service is known to be there
 	dialed   func()                   // if not nil: called after each connection but the first
 }
@@ -44,7 +43,6 @@ var mountService = service{
 	arg:      "mountport",
 	maxReply: maxMountReply,
 	fallback: true,
-	beside:   true,
 }
 
 var nfsService = service{
@@ -67,7 +65,6 @@ var lockService = service{
 	lasting:  true,
 	single:   true,
 	fallback: true,
-	beside:   true,
 }
 
 var portmapService = service{name: "portmapper", maxReply: maxMountReply}
@@ -80,7 +77,7 @@ func (o *Options) connect(ctx context.Context, s *service) (rpc *oncrpc.Client, 
 	}
 	var first error
 	shared := o.Port
-	if shared == 0 && s.beside {
+	if shared == 0 && s.fallback {
 		shared = o.NFSPort
 	}
 	if shared != 0 {

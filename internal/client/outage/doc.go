@@ -1,5 +1,5 @@
-// Package outage answers for a server that does not: a [vfs.FS] over another. It is for those who serve
-// others with what they are told, and may not keep them waiting: a proxy.
+// Package outage answers for a server that does not: a [vfs.FS] over another. It is for a proxy,
+// which serves others with what it is told, and may not keep them waiting.
 //
 // # Bounded time
 //
@@ -12,7 +12,7 @@
 //
 // A change that has no answer may have been made. To make it again would be wrong: a MKDIR that found its own
 // directory would tell EEXIST to its only maker. So it goes on, under the number that the server knows it by, and
-// whoever comes with the same change for the same caller takes it over, with its outcome (change.go). One takes it
+// the next call of that caller with the same change takes it over, with its outcome (change.go). One takes it
 // over, and no more. SETATTR without a guard, WRITE and COMMIT do the same however often they are made, and simply
 // end.
 //

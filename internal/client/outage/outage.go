@@ -66,11 +66,8 @@ func New(inner vfs.FS, o Options) *FS {
 	s := &shared{o: o, base: inner, born: time.Now()}
 	s.heard.Store(-1)
 	s.life, s.stop = context.WithCancel(context.Background())
-	return &FS{below: inner, s: s, who: whoIs(&o.Caller)}
+	return &FS{below: inner, s: s, who: o.Caller.Key()}
 }
-
-// whoIs is the same for callers who may do the same.
-func whoIs(c *vfs.Caller) string { return fmt.Sprintf("%d %d %v %s", c.UID, c.GID, c.Groups, c.Client) }
 
 // As returns the view of another caller.
 func (f *FS) As(c *vfs.Caller) vfs.FS {
@@ -78,7 +75,7 @@ func (f *FS) As(c *vfs.Caller) vfs.FS {
 	if c != nil {
 		who = *c
 	}
-	return &FS{below: f.below.As(c), s: f.s, who: whoIs(&who)}
+	return &FS{below: f.below.As(c), s: f.s, who: who.Key()}
 }
 
 // Unwrap returns the FS below.
@@ -116,7 +113,7 @@ type BusyError struct{ Err error }
 // Error implements error.
 func (e *BusyError) Error() string { return "the server does not answer: " + e.Err.Error() }
 
-// Unwrap returns the status. The cause is for people alone: who comes again needs no other reason.
+// Unwrap returns the status. The cause is for people alone: a client that comes again needs no other reason.
 func (e *BusyError) Unwrap() error { return vfs.ErrBusy }
 
 var (
@@ -152,7 +149,7 @@ func (s *shared) ask(ctx context.Context, call func(context.Context) error) erro
 	return s.judge(ctx, began, call(bounded))
 }
 
-// judge is the error for who made a call that began then and ended with err.
+// judge is the error for the maker of a call that began then and ended with err.
 func (s *shared) judge(ctx context.Context, began int64, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:

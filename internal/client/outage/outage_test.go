@@ -214,7 +214,7 @@ func TestSlowIsNotSilent(t *testing.T) {
 	})
 }
 
-// TestOwnEnd: who gives up by itself gets its own error, and nobody is called silent.
+// TestOwnEnd: a caller that gives up by itself gets its own error, and nobody is called silent.
 func TestOwnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := newFar()

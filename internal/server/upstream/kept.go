@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -43,8 +42,6 @@ func (k *kept) init() {
 	k.files, k.last = make(map[vfs.Handle]map[string]*keptFile), make(map[vfs.Handle]version)
 }
 
-func whoIs(c *vfs.Caller) string { return fmt.Sprintf("%d %d %v %s", c.UID, c.GID, c.Groups, c.Client) }
-
 // lastOf is the version of a file that passed last.
 func (k *kept) lastOf(h vfs.Handle) version {
 	k.mu.Lock()
@@ -56,7 +53,7 @@ func (k *kept) lastOf(h vfs.Handle) version {
 func (k *kept) lend(h vfs.Handle, c *vfs.Caller) *keptFile {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	x := k.files[h][whoIs(c)]
+	x := k.files[h][c.Key()]
 	if x != nil {
 		x.uses++
 		x.idle.Stop()
@@ -66,7 +63,7 @@ func (k *kept) lend(h vfs.Handle, c *vfs.Caller) *keptFile {
 
 // add keeps a file that was just opened, and lends it. It is nil if there is no room, or another one.
 func (k *kept) add(c *vfs.Caller, file vfs.File, opened *vfs.Opened, v version) *keptFile {
-	x := &keptFile{who: whoIs(c), file: file, opened: *opened, version: v, uses: 1}
+	x := &keptFile{who: c.Key(), file: file, opened: *opened, version: v, uses: 1}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	of := k.files[opened.H]

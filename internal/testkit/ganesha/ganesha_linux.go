@@ -127,27 +127,7 @@ func Start(t testing.TB, exports string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	cmd := s.Command(context.Background())
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // it ends by a signal
-		close(done)
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
-		select {
-		case <-done:
-		case <-time.After(Patience):
-			t.Error("nfs-ganesha does not end")
-			_ = cmd.Process.Kill()
-			<-done
-		}
-	})
+	out, done := run(t, s.Command(context.Background()))
 	for deadline := time.Now().Add(Patience); time.Now().Before(deadline); {
 		if s.Serves() {
 			return s
@@ -160,4 +140,31 @@ func Start(t testing.TB, exports string) *Server {
 	}
 	t.Fatalf("nfs-ganesha does not start:\n%s", s.log())
 	return nil
+}
+
+// run starts a server's command, which ends with the test. done is closed when it has ended; what it has printed
+// is whole then.
+func run(t testing.TB, cmd *exec.Cmd) (out *bytes.Buffer, done <-chan struct{}) {
+	t.Helper()
+	out = new(bytes.Buffer)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // it ends by a signal
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
+		select {
+		case <-ended:
+		case <-time.After(Patience):
+			t.Error("nfs-ganesha does not end")
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+	})
+	return out, ended
 }

@@ -85,29 +85,10 @@ func StartHost(t testing.TB, exports string, grace time.Duration) *Host {
 	if err := os.WriteFile(filepath.Join(h.home, "conf"), fmt.Appendf(nil, hostConfig, how, exports), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
 	cmd := exec.Command("unshare", "-m", "-n", "sh", "-c", hostScript, "ganesha", h.home)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
+	out, done := run(t, cmd)
 	h.done = done
-	go func() {
-		_ = cmd.Wait() // it ends by a signal
-		close(done)
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
-		select {
-		case <-done:
-		case <-time.After(Patience):
-			t.Error("nfs-ganesha does not end")
-			_ = cmd.Process.Kill()
-			<-done
-		}
-	})
 	if err := h.await(1); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, h.log(), out.Bytes())
 	}

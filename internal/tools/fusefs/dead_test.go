@@ -89,7 +89,7 @@ func (c *heldConn) Close() error {
 	return c.Conn.Close()
 }
 
-// TestDeadServer: whoever waits for a server that does not answer can be killed, readers, writers, and those who close.
+// TestDeadServer: processes that wait for a server which does not answer can be killed: readers, writers, and those that close.
 // Other mounts go on meanwhile. What they had written is sent when it answers again, and the mount can be used on.
 func TestDeadServer(t *testing.T) {
 	need.Fuse(t)

@@ -18,7 +18,7 @@
 //
 // # A server that does not answer
 //
-// Whoever waits for it can be killed. A request that the kernel interrupts (INTERRUPT) is answered within a second: at
+// A process that waits for it can be killed. A request that the kernel interrupts (INTERRUPT) is answered within a second: at
 // once if its process dies, else when that second has passed, so that programs with timers are not disturbed by a
 // server that is merely slow (interruptible). The kernel interrupts no close of a process that ends. So its process is
 // looked at, and one that dies is not kept waiting (closing). The bytes of a process that was killed stay here, and are

@@ -133,7 +133,7 @@ func (o openingThrough) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (
 }
 
 // TestProxyCaches: what one client has read costs the other server no READ, each user is judged there, and what another
-// client of the other server has closed is read by who opens it then.
+// client of the other server has closed is read by the next that opens it.
 func TestProxyCaches(t *testing.T) {
 	mem := memfs.New(memfs.Options{Mode: 0o755, Now: past})
 	want := bytes.Repeat([]byte("content "), 100_000)
