@@ -158,8 +158,9 @@ func TestPorts(t *testing.T) {
 		o     Options
 		say   string // of the error
 	}{
-		"all on one port": {v4, func(h *host) { h.at("7000", nfs(), h.mountd(nil, all...)) }, Options{Port: 7000}, ""},
-		"a port for each": {v4, func(h *host) { h.at("7000", nfs()); h.at("7001", h.mountd(nil, all...)) }, Options{NFSPort: 7000, MountPort: 7001}, ""},
+		"all on one port":     {v4, func(h *host) { h.at("7000", nfs(), h.mountd(nil, all...)) }, Options{Port: 7000}, ""},
+		"a port for each":     {v4, func(h *host) { h.at("7000", nfs()); h.at("7001", h.mountd(nil, all...)) }, Options{NFSPort: 7000, MountPort: 7001}, ""},
+		"MOUNT at NFS's port": {v4, func(h *host) { h.at("7000", nfs(), h.mountd(nil, all...)) }, Options{NFSPort: 7000}, ""},
 		"MOUNT is elsewhere": {v4, func(h *host) {
 			h.at("7000", nfs())
 			h.at("7001", h.mountd(nil, all...))
