@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/child"
 	"github.com/nfsbox/nfsbox/internal/testkit/port"
 )
 
@@ -94,10 +95,9 @@ func (s *Server) URL(dir string) string {
 }
 
 // Command returns the command that runs the server. SIGTERM ends it, and so does the end of
-// ctx or of this process.
+// ctx.
 func (s *Server) Command(ctx context.Context) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "unshare", "-m", "sh", "-c", script, "ganesha", s.home)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = Patience
 	return cmd
@@ -148,14 +148,10 @@ func run(t testing.TB, cmd *exec.Cmd) (out *bytes.Buffer, done <-chan struct{}) 
 	t.Helper()
 	out = new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
+	ended, err := child.Start(cmd, syscall.SIGTERM)
+	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // it ends by a signal
-		close(ended)
-	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may be gone already
 		select {

@@ -86,7 +86,6 @@ func StartHost(t testing.TB, exports string, grace time.Duration) *Host {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("unshare", "-m", "-n", "sh", "-c", hostScript, "ganesha", h.home)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	out, done := run(t, cmd)
 	h.done = done
 	if err := h.await(1); err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/child"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/port"
 )
@@ -34,7 +35,7 @@ type Server struct {
 	home string
 	bin  string
 	cmd  *exec.Cmd
-	done chan struct{} // closed when cmd has ended
+	done <-chan struct{} // closed when cmd has ended
 }
 
 // Start starts a server that is killed when the test ends. Without nats-server the test ends as
@@ -107,15 +108,10 @@ func (s *Server) Restart(t testing.TB) {
 	line := append(append([]string{}, s.opts.Within...), s.bin, "-c", s.path("conf"))
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	done, err := child.Start(cmd, syscall.SIGKILL)
+	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // it ends by a signal
-		close(done)
-	}()
 	s.cmd, s.done = cmd, done
 	for end := time.Now().Add(Patience); time.Now().Before(end); {
 		log, err := os.ReadFile(s.path("log"))
