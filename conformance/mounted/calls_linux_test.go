@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/internal/testkit/port"
 )
 
@@ -26,7 +27,7 @@ func TestCalls(t *testing.T) {
 	tool(t, "/", "cp", "-r", tree, srv)
 	dirs, files := count(t, srv)
 	address, err := port.Free("127.0.0.1")
-	check(t, err)
+	expect.OK(t, err)
 	url, _ := serve(t, bin, srv, "--localio=off", "--squash=none", "--metrics", address)
 	for _, one := range []struct {
 		name    string
@@ -62,7 +63,7 @@ func TestCalls(t *testing.T) {
 // count is how many directories and files there are.
 func count(t *testing.T, dir string) (dirs, files int) {
 	t.Helper()
-	check(t, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+	expect.OK(t, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			dirs++
 		} else {
@@ -99,13 +100,13 @@ func (c counts) all() (n float64) {
 func calls(t *testing.T, address string) counts {
 	t.Helper()
 	r, err := http.Get("http://" + address + "/metrics")
-	check(t, err)
+	expect.OK(t, err)
 	defer func() { _ = r.Body.Close() }() // it was read
 	n := make(counts)
 	for lines := bufio.NewScanner(r.Body); lines.Scan(); {
 		if m := line.FindStringSubmatch(lines.Text()); m != nil {
 			v, err := strconv.ParseFloat(m[2], 64)
-			check(t, err)
+			expect.OK(t, err)
 			n[m[1]] += v
 		}
 	}

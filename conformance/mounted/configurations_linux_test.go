@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/internal/testkit/ganesha"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/posixsuite"
@@ -96,9 +97,9 @@ func (c configuration) open(t *testing.T, bin string) *site {
 	t.Helper()
 	s := &site{configuration: c, home: home(t)}
 	s.srv = makeDir(t, s.home, "srv")
-	check(t, os.Chmod(s.srv, 0o777))
+	expect.OK(t, os.Chmod(s.srv, 0o777))
 	old := filepath.Join(s.srv, "old")
-	check(t, os.WriteFile(old, []byte(strings.Repeat("of old times\n", 50_000)), 0o644))
+	expect.OK(t, os.WriteFile(old, []byte(strings.Repeat("of old times\n", 50_000)), 0o644))
 	made := time.Now()
 	spec, options := s.serve(t, bin), s.options
 	s.a = s.mount(t, bin, spec, options, "a")
@@ -107,7 +108,7 @@ func (c configuration) open(t *testing.T, bin string) *site {
 		// It counts what it does in its directory, and so is asked last, when it has been closed.
 		t.Cleanup(func() { hits(t, bin, filepath.Join(s.home, "cache-a")) })
 		t.Cleanup(func() {
-			waitFor(t, "a file that was not changed just now", func() bool { return time.Since(made) > 3*time.Second })
+			expect.Soon(t, "a file that was not changed just now", func() bool { return time.Since(made) > 3*time.Second })
 			for range 3 {
 				again(t, filepath.Join(s.a.dir, "old"), old)
 			}
@@ -149,8 +150,8 @@ func (s *site) mount(t *testing.T, bin, spec, options, name string) *mount {
 func (s *site) place(t *testing.T, name string) posixsuite.Place {
 	t.Helper()
 	p := posixsuite.Place{Dir: filepath.Join(s.a.dir, name), Other: filepath.Join(s.b.dir, name), Local: filepath.Join(s.srv, name), Locks: s.a.locks && s.b.locks}
-	check(t, os.Mkdir(p.Dir, 0o777))
-	waitFor(t, "the other mount has the directory", func() bool { _, err := os.Stat(p.Other); return err == nil })
+	expect.OK(t, os.Mkdir(p.Dir, 0o777))
+	expect.Soon(t, "the other mount has the directory", func() bool { _, err := os.Stat(p.Other); return err == nil })
 	return p
 }
 
@@ -158,14 +159,14 @@ func (s *site) place(t *testing.T, name string) posixsuite.Place {
 func again(t *testing.T, path, with string) {
 	t.Helper()
 	want, err := os.ReadFile(with)
-	check(t, err)
+	expect.OK(t, err)
 	f, err := os.Open(path)
-	check(t, err)
+	expect.OK(t, err)
 	defer func() { _ = f.Close() }() // it was read
-	check(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
+	expect.OK(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED))
 	got := make([]byte, len(want))
 	_, err = f.ReadAt(got, 0)
-	check(t, err)
+	expect.OK(t, err)
 	if string(got) != string(want) {
 		t.Errorf("%s is not what is served", path)
 	}
@@ -176,7 +177,7 @@ func hits(t *testing.T, bin, dir string) {
 	t.Helper()
 	out := tool(t, "/", bin, "cache", "status", "--json", "--dir", dir)
 	var status struct{ Hits, Entries int }
-	check(t, json.Unmarshal([]byte(strings.SplitN(out, "\n", 2)[0]), &status))
+	expect.OK(t, json.Unmarshal([]byte(strings.SplitN(out, "\n", 2)[0]), &status))
 	if status.Hits == 0 {
 		t.Errorf("the cache was of no use:\n%s", out)
 	}

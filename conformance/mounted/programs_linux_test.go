@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
@@ -26,10 +27,10 @@ func testExec(t *testing.T, s *site) {
 	p := s.place(t, "exec")
 	for i := range 20 {
 		f, err := os.Create(filepath.Join(p.Dir, fmt.Sprint("f", i)))
-		check(t, err)
-		defer func() { check(t, f.Close()) }()
+		expect.OK(t, err)
+		defer func() { expect.OK(t, f.Close()) }()
 		_, err = f.WriteString("text")
-		check(t, err)
+		expect.OK(t, err)
 		tool(t, "/", "true")
 	}
 }
@@ -47,18 +48,18 @@ func source() string {
 func odd(t *testing.T, dir string, links bool) {
 	t.Helper()
 	at := makeDir(t, dir, "odd")
-	check(t, os.WriteFile(filepath.Join(at, "a name\n\xff"), []byte("text"), 0o600))
-	check(t, os.WriteFile(filepath.Join(at, "run"), []byte("#!/bin/sh\n"), 0o755))
-	check(t, syscall.Chmod(filepath.Join(at, "run"), 0o4755))
-	check(t, os.Link(filepath.Join(at, "run"), filepath.Join(at, "walk")))
-	check(t, syscall.Mkfifo(filepath.Join(at, "fifo"), 0o640))
+	expect.OK(t, os.WriteFile(filepath.Join(at, "a name\n\xff"), []byte("text"), 0o600))
+	expect.OK(t, os.WriteFile(filepath.Join(at, "run"), []byte("#!/bin/sh\n"), 0o755))
+	expect.OK(t, syscall.Chmod(filepath.Join(at, "run"), 0o4755))
+	expect.OK(t, os.Link(filepath.Join(at, "run"), filepath.Join(at, "walk")))
+	expect.OK(t, syscall.Mkfifo(filepath.Join(at, "fifo"), 0o640))
 	makeDir(t, at, "empty")
-	check(t, os.WriteFile(filepath.Join(at, "hole"), []byte("end"), 0o644))
-	check(t, os.Truncate(filepath.Join(at, "hole"), 3<<20))
+	expect.OK(t, os.WriteFile(filepath.Join(at, "hole"), []byte("end"), 0o644))
+	expect.OK(t, os.Truncate(filepath.Join(at, "hole"), 3<<20))
 	if links {
-		check(t, os.Symlink("../odd/run", filepath.Join(at, "link")))
-		check(t, os.Symlink("nowhere", filepath.Join(at, "broken")))
-		check(t, unix.Lchown(filepath.Join(at, "link"), 1234, 4321))
+		expect.OK(t, os.Symlink("../odd/run", filepath.Join(at, "link")))
+		expect.OK(t, os.Symlink("nowhere", filepath.Join(at, "broken")))
+		expect.OK(t, unix.Lchown(filepath.Join(at, "link"), 1234, 4321))
 	}
 }
 
@@ -102,7 +103,7 @@ func testGit(t *testing.T, s *site) {
 		tool(t, origin, "git", git(args...)...)
 	}
 	tool(t, p.Other, "git", git("clone", "-q", filepath.Join(p.Other, "origin"), clone)...)
-	check(t, os.WriteFile(filepath.Join(clone, "new"), []byte("a line\n"), 0o644))
+	expect.OK(t, os.WriteFile(filepath.Join(clone, "new"), []byte("a line\n"), 0o644))
 	tool(t, clone, "git", git("add", "new")...)
 	tool(t, clone, "git", git("commit", "-q", "-m", "more")...)
 	tool(t, clone, "git", git("diff", "--exit-code", "HEAD~1", "--", ".", ":!new")...)
@@ -133,7 +134,7 @@ func testSQLite(t *testing.T, s *site) {
 		for n := range rows {
 			fmt.Fprintf(&script, "begin immediate; insert into t (by, x, y) values (%d, 'text %d', randomblob(3000)); commit;\n", by, n)
 		}
-		check(t, os.WriteFile(filepath.Join(s.home, fmt.Sprint("script", by)), []byte(script.String()), 0o644))
+		expect.OK(t, os.WriteFile(filepath.Join(s.home, fmt.Sprint("script", by)), []byte(script.String()), 0o644))
 		go func() {
 			_, err := run("/", "sqlite3", filepath.Join(dir, "db"), ".read "+filepath.Join(s.home, fmt.Sprint("script", by)))
 			ends <- err

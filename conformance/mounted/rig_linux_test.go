@@ -19,6 +19,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/child"
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
@@ -83,22 +85,15 @@ func command(t *testing.T) string {
 	need.Root(t, "a mount for several users")
 	needed.Store(true)
 	path, err := built()
-	check(t, err)
+	expect.OK(t, err)
 	return path
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // home is a directory of the test that every user can reach.
 func home(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mounted-")
-	check(t, err)
+	expect.OK(t, err)
 	t.Cleanup(func() {
 		if mounted(dir) { // RemoveAll would empty what is served
 			t.Errorf("%s: something is still mounted there, and so it is left", dir)
@@ -108,7 +103,7 @@ func home(t *testing.T) string {
 			t.Error(err)
 		}
 	})
-	check(t, os.Chmod(dir, 0o755))
+	expect.OK(t, os.Chmod(dir, 0o755))
 	return dir
 }
 
@@ -116,7 +111,7 @@ func home(t *testing.T) string {
 func makeDir(t *testing.T, parts ...string) string {
 	t.Helper()
 	dir := filepath.Join(parts...)
-	check(t, os.MkdirAll(dir, 0o755))
+	expect.OK(t, os.MkdirAll(dir, 0o755))
 	return dir
 }
 
@@ -139,25 +134,20 @@ type process struct {
 	cmd   *exec.Cmd
 	log   *logbuf.Buffer
 	lines *bufio.Reader // its stdout
-	ended chan struct{}
+	ended <-chan struct{}
 }
 
 // start starts the command. It is told to end if this process dies.
 func start(t *testing.T, bin string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(bin, args...), log: new(logbuf.Buffer), ended: make(chan struct{})}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	p := &process{cmd: exec.Command(bin, args...), log: new(logbuf.Buffer)}
 	p.cmd.Stderr = p.log
 	r, w, err := os.Pipe()
-	check(t, err)
+	expect.OK(t, err)
 	p.cmd.Stdout, p.lines = w, bufio.NewReader(r)
-	err = p.cmd.Start()
+	p.ended, err = child.Start(p.cmd, syscall.SIGTERM)
 	_ = w.Close() // the process has it
-	check(t, err)
-	go func() {
-		_ = p.cmd.Wait() // it ends by a signal
-		close(p.ended)
-	}()
+	expect.OK(t, err)
 	t.Cleanup(func() { _ = r.Close() }) // it was read
 	return p
 }
@@ -191,7 +181,7 @@ func (p *process) end() bool {
 func serve(t *testing.T, bin, dir string, flags ...string) (*url.URL, *process) {
 	t.Helper()
 	state, err := os.MkdirTemp("", "mounted-state-")
-	check(t, err)
+	expect.OK(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(state) }) // what the server keeps is of no use
 	args := []string{"serve", dir, "--listen", "127.0.0.1:0", "--state-dir", state, "--localio-dir", state, "--grace", "0s"}
 	p := start(t, bin, append(args, flags...)...)
@@ -204,7 +194,7 @@ func serve(t *testing.T, bin, dir string, flags ...string) (*url.URL, *process) 
 		}
 	})
 	u, err := url.Parse(p.line(t))
-	check(t, err)
+	expect.OK(t, err)
 	q := u.Query()
 	q.Set("localio-dir", state)
 	u.RawQuery = q.Encode()
@@ -242,7 +232,7 @@ func mountAt(t *testing.T, bin, spec, dir, options string) *mount {
 	var event struct {
 		Type, Locks string
 	}
-	check(t, json.Unmarshal([]byte(m.line(t)), &event))
+	expect.OK(t, json.Unmarshal([]byte(m.line(t)), &event))
 	if event.Type != "mounted" {
 		t.Fatalf("%+v\n%s", event, m.log)
 	}
@@ -273,7 +263,7 @@ func (m *mount) gone(t *testing.T) {
 func tool(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	out, err := run(dir, name, args...)
-	check(t, err)
+	expect.OK(t, err)
 	return out
 }
 
@@ -295,14 +285,4 @@ func run(dir, name string, args ...string) (string, error) {
 		err = fmt.Errorf("%s %s: %w\n%.2000s", name, strings.Join(args, " "), errors.Join(err, ctx.Err()), errs.String())
 	}
 	return string(out), err
-}
-
-// waitFor asks again and again, until done says yes.
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/export/exporttest"
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/vfs/osfs"
 )
@@ -32,8 +33,8 @@ func TestRights(t *testing.T) {
 				at := home(t)
 				srv := makeDir(t, at, "srv")
 				below, err := osfs.Open(srv, osfs.Options{})
-				check(t, err)
-				t.Cleanup(func() { check(t, below.Close()) })
+				expect.OK(t, err)
+				t.Cleanup(func() { expect.OK(t, below.Close()) })
 				url, _ := serve(t, bin, srv, "--localio=off", fmt.Sprint("--squash=", rule.Squash), fmt.Sprint("--ro=", rule.ReadOnly))
 				options := "localio=off"
 				if cache {
@@ -56,7 +57,7 @@ func TestCachedRights(t *testing.T) {
 	names := secrets(t, srv)
 	made := time.Now()
 	url, _ := serve(t, bin, srv, "--localio=off", "--squash=none")
-	waitFor(t, "files that were not changed just now", func() bool { return time.Since(made) > 3*time.Second })
+	expect.Soon(t, "files that were not changed just now", func() bool { return time.Since(made) > 3*time.Second })
 	// The first mount fills the cache, and the second finds it full.
 	for range 2 {
 		m := mountAt(t, bin, url.String(), mnt, "localio=off,cache="+cache)
@@ -76,7 +77,7 @@ func TestCachedRights(t *testing.T) {
 	}
 	var status struct{ Hits, Entries int }
 	out := tool(t, "/", bin, "cache", "status", "--json", "--dir", cache)
-	check(t, json.Unmarshal([]byte(strings.SplitN(out, "\n", 2)[0]), &status))
+	expect.OK(t, json.Unmarshal([]byte(strings.SplitN(out, "\n", 2)[0]), &status))
 	if status.Hits == 0 {
 		t.Errorf("the cache was of no use:\n%s", out)
 	}
@@ -102,9 +103,9 @@ func secrets(t *testing.T, dir string) (all []secret) {
 	for _, mode := range []uint32{0, 0o400, 0o040, 0o004, 0o600, 0o640, 0o644, 0o604, 0o044} {
 		s := secret{fmt.Sprintf("secret %04o", mode), 1000, 2000, mode}
 		path := filepath.Join(dir, s.name)
-		check(t, os.WriteFile(path, []byte(strings.Repeat("s", secretSize)), 0o600))
-		check(t, os.Chown(path, int(s.uid), int(s.gid)))
-		check(t, unix.Chmod(path, mode))
+		expect.OK(t, os.WriteFile(path, []byte(strings.Repeat("s", secretSize)), 0o600))
+		expect.OK(t, os.Chown(path, int(s.uid), int(s.gid)))
+		expect.OK(t, unix.Chmod(path, mode))
 		all = append(all, s)
 	}
 	return all
@@ -138,7 +139,7 @@ func (s *secret) tryRead(t *testing.T, dir string, who *vfs.Caller) {
 func content(t *testing.T, path string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	check(t, err)
+	expect.OK(t, err)
 	if len(text) != secretSize {
 		t.Errorf("%s holds %d bytes", path, len(text))
 	}

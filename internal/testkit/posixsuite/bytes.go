@@ -14,44 +14,46 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 )
 
 func testOpen(t *testing.T, dir string) {
 	name := filepath.Join(dir, "f")
 	_, err := os.Open(name)
-	fails(t, err, syscall.ENOENT)
+	expect.Errno(t, err, syscall.ENOENT)
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
-	check(t, err)
+	expect.OK(t, err)
 	_, err = f.Read(make([]byte, 1))
-	fails(t, err, syscall.EBADF)
+	expect.Errno(t, err, syscall.EBADF)
 	_, err = f.WriteString("0123456789")
-	check(t, err)
-	check(t, f.Close())
+	expect.OK(t, err)
+	expect.OK(t, f.Close())
 	st, err := os.Stat(name)
-	check(t, err)
+	expect.OK(t, err)
 	if st.Mode() != 0o640 || st.Size() != 10 {
 		t.Errorf("made with %v, %d bytes", st.Mode(), st.Size())
 	}
 	_, err = os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
-	fails(t, err, syscall.EEXIST)
+	expect.Errno(t, err, syscall.EEXIST)
 	f, err = os.OpenFile(name, os.O_RDWR|os.O_TRUNC, 0)
-	check(t, err)
+	expect.OK(t, err)
 	_, err = f.WriteAt([]byte("xy"), 3)
-	check(t, err)
-	check(t, f.Close())
-	content(t, name, "\x00\x00\x00xy")
+	expect.OK(t, err)
+	expect.OK(t, f.Close())
+	expect.Content(t, name, "\x00\x00\x00xy")
 	_, err = os.OpenFile(filepath.Join(name, "below"), os.O_RDONLY, 0)
-	fails(t, err, syscall.ENOTDIR)
+	expect.Errno(t, err, syscall.ENOTDIR)
 	_, err = os.OpenFile(dir, os.O_WRONLY, 0)
-	fails(t, err, syscall.EISDIR)
+	expect.Errno(t, err, syscall.EISDIR)
 	_, err = os.OpenFile(filepath.Join(dir, string(bytes.Repeat([]byte{'n'}, 256))), os.O_CREATE|os.O_WRONLY, 0o600)
-	fails(t, err, syscall.ENAMETOOLONG)
+	expect.Errno(t, err, syscall.ENAMETOOLONG)
 	// Made without the right to write, and written through the open that made it.
 	f, err = os.OpenFile(filepath.Join(dir, "ro"), os.O_CREATE|os.O_WRONLY, 0o400)
-	check(t, err)
+	expect.OK(t, err)
 	_, err = f.WriteString("once")
-	check(t, errors.Join(err, f.Close()))
-	content(t, filepath.Join(dir, "ro"), "once")
+	expect.OK(t, errors.Join(err, f.Close()))
+	expect.Content(t, filepath.Join(dir, "ro"), "once")
 }
 
 func testAppend(t *testing.T, dir string) {
@@ -60,28 +62,28 @@ func testAppend(t *testing.T, dir string) {
 	for i := range files {
 		var err error
 		files[i], err = os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		check(t, err)
+		expect.OK(t, err)
 	}
 	want := ""
 	for i := range 100 {
 		line := fmt.Sprintf("line %d\n", i)
 		want += line
 		_, err := files[i%2].WriteString(line)
-		check(t, err)
+		expect.OK(t, err)
 	}
-	check(t, errors.Join(files[0].Close(), files[1].Close()))
-	content(t, name, want)
+	expect.OK(t, errors.Join(files[0].Close(), files[1].Close()))
+	expect.Content(t, name, want)
 }
 
 func testLargeOffsets(t *testing.T, dir string) {
 	const far = 5<<30 + 123
 	f, err := os.OpenFile(filepath.Join(dir, "f"), os.O_CREATE|os.O_RDWR, 0o644)
-	check(t, err)
+	expect.OK(t, err)
 	_, err = f.WriteAt([]byte("far"), far)
-	check(t, err)
+	expect.OK(t, err)
 	got := make([]byte, 4)
 	_, err = f.ReadAt(got[:3], far)
-	check(t, err)
+	expect.OK(t, err)
 	n, err := f.ReadAt(got, far)
 	if n != 3 || !errors.Is(err, io.EOF) || string(got[:3]) != "far" {
 		t.Errorf("read %q, %v", got[:n], err)
@@ -89,7 +91,7 @@ func testLargeOffsets(t *testing.T, dir string) {
 	if _, err := f.ReadAt(got, 1<<32); err != nil || !bytes.Equal(got, make([]byte, 4)) {
 		t.Errorf("the hole reads %q, %v", got, err)
 	}
-	check(t, f.Close())
+	expect.OK(t, f.Close())
 }
 
 // testMapping touches no mapped byte itself, but by read(2) and write(2) of a pipe. The file system is this process:
@@ -97,52 +99,52 @@ func testLargeOffsets(t *testing.T, dir string) {
 // for it for ever.
 func testMapping(t *testing.T, dir string) {
 	name := filepath.Join(dir, "f")
-	check(t, os.WriteFile(name, bytes.Repeat([]byte{'.'}, 10000), 0o644))
+	expect.OK(t, os.WriteFile(name, bytes.Repeat([]byte{'.'}, 10000), 0o644))
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	check(t, err)
+	expect.OK(t, err)
 	m, err := syscall.Mmap(int(f.Fd()), 0, 10000, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	check(t, err)
+	expect.OK(t, err)
 	r, w, err := os.Pipe()
-	check(t, err)
+	expect.OK(t, err)
 	_, err = w.WriteString("mapped")
-	check(t, err)
+	expect.OK(t, err)
 	_, err = r.Read(m[5000:5006])
-	check(t, err)
-	check(t, unix.Msync(m, unix.MS_SYNC))
+	expect.OK(t, err)
+	expect.OK(t, unix.Msync(m, unix.MS_SYNC))
 	got := make([]byte, 6)
 	_, err = f.ReadAt(got, 5000)
-	check(t, err)
+	expect.OK(t, err)
 	if string(got) != "mapped" {
 		t.Errorf("read %q", got)
 	}
 	_, err = f.WriteAt([]byte("W"), 5000)
-	check(t, err)
+	expect.OK(t, err)
 	_, err = w.Write(m[5000:5006])
-	check(t, err)
+	expect.OK(t, err)
 	_, err = r.Read(got)
-	check(t, err)
+	expect.OK(t, err)
 	if string(got) != "Wapped" {
 		t.Errorf("the mapping has %q", got)
 	}
-	check(t, errors.Join(syscall.Munmap(m), f.Close(), r.Close(), w.Close()))
+	expect.OK(t, errors.Join(syscall.Munmap(m), f.Close(), r.Close(), w.Close()))
 }
 
 // testDirect: O_DIRECT reads and writes past the kernel's cache.
 func testDirect(t *testing.T, dir string) {
 	f, err := os.OpenFile(filepath.Join(dir, "f"), os.O_CREATE|os.O_RDWR|syscall.O_DIRECT, 0o644)
-	check(t, err)
+	expect.OK(t, err)
 	raw := make([]byte, 3*4096)
 	skip := -int(uintptr(unsafe.Pointer(&raw[0]))) & 4095
 	p := raw[skip : skip+4096]
 	copy(p, bytes.Repeat([]byte("direct  "), 512))
 	want := bytes.Clone(p)
 	_, err = f.WriteAt(p, 4096)
-	check(t, err)
+	expect.OK(t, err)
 	clear(p)
 	_, err = f.ReadAt(p, 4096)
-	check(t, err)
+	expect.OK(t, err)
 	if !bytes.Equal(p, want) {
 		t.Error("what was written directly is not what is read")
 	}
-	check(t, f.Close())
+	expect.OK(t, f.Close())
 }

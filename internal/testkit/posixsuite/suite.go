@@ -3,12 +3,12 @@
 package posixsuite
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 )
 
 // bound is how long a check waits for what has to come.
@@ -90,44 +90,13 @@ func Run(t *testing.T, p Place) {
 				}
 			}
 			at := p.in(c.name)
-			check(t, os.Mkdir(at.Dir, 0o755))
+			expect.OK(t, os.Mkdir(at.Dir, 0o755))
 			if at.Other != "" {
-				waitFor(t, func() bool { _, err := os.Stat(at.Other); return err == nil })
+				expect.Soon(t, "the other mount has the directory", func() bool { _, err := os.Stat(at.Other); return err == nil })
 			}
 			c.check(t, at)
 			// No hidden name is left behind for ever.
-			waitFor(t, func() bool { return os.RemoveAll(at.Dir) == nil })
+			expect.Soon(t, "all is removed", func() bool { return os.RemoveAll(at.Dir) == nil })
 		})
-	}
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// fails fails the test unless err is want.
-func fails(t *testing.T, err error, want syscall.Errno) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%v, want %v", err, want)
-	}
-}
-
-func content(t *testing.T, path, want string) {
-	t.Helper()
-	if b, err := os.ReadFile(path); err != nil || string(b) != want {
-		t.Errorf("%s holds %.100q, %v; want %.100q", path, b, err, want)
-	}
-}
-
-func waitFor(t *testing.T, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(bound); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it does not come")
-		}
 	}
 }

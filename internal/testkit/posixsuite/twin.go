@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 )
 
 // Twin does count operations by chance in a mounted directory, and in one of this host: each has the same result, and in
@@ -23,7 +25,7 @@ func Twin(t *testing.T, mounted, local string, count int) {
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("NFSBOX_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
-		check(t, err)
+		expect.OK(t, err)
 		seed = n
 	}
 	t.Logf("NFSBOX_SEED=%d", seed)
@@ -193,7 +195,7 @@ func (w *twins) file(what string, i int, do func(*os.File) (string, error)) (str
 func (w *twins) shut(i int) {
 	for side, f := range w.open[i] {
 		if f != nil {
-			check(w.t, f.Close())
+			expect.OK(w.t, f.Close())
 		}
 		w.open[i][side] = nil
 	}

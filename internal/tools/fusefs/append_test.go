@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
@@ -20,16 +21,16 @@ func TestAppends(t *testing.T) {
 	where := []string{one, served, two}
 	for _, dir := range where { // entries and attributes are cached from now on
 		_, err := os.ReadDir(dir)
-		check(t, err)
+		expect.OK(t, err)
 	}
 	want := ""
 	put := func(flags int, dir, line string) {
 		t.Helper()
 		f, err := os.OpenFile(filepath.Join(dir, "log"), flags, 0o666)
-		check(t, err)
+		expect.OK(t, err)
 		_, err = f.WriteString(line)
-		check(t, err)
-		check(t, f.Close())
+		expect.OK(t, err)
+		expect.OK(t, f.Close())
 	}
 	for i := range 12 {
 		line := fmt.Sprintf("line %d\n", i)
@@ -37,21 +38,21 @@ func TestAppends(t *testing.T) {
 		want += line
 	}
 	for _, dir := range where {
-		content(t, filepath.Join(dir, "log"), want)
+		expect.Content(t, filepath.Join(dir, "log"), want)
 	}
 
 	// One that stays open goes on where others have been, also after a truncation.
 	f, err := os.OpenFile(filepath.Join(one, "log"), os.O_RDWR|os.O_APPEND, 0)
-	check(t, err)
+	expect.OK(t, err)
 	put(os.O_WRONLY|os.O_APPEND, served, "between\n")
 	_, err = f.WriteString("open\n")
-	check(t, err)
-	check(t, f.Sync())
-	check(t, os.Truncate(filepath.Join(served, "log"), 5))
+	expect.OK(t, err)
+	expect.OK(t, f.Sync())
+	expect.OK(t, os.Truncate(filepath.Join(served, "log"), 5))
 	_, err = f.WriteString("after\n")
-	check(t, err)
-	check(t, f.Close())
+	expect.OK(t, err)
+	expect.OK(t, f.Close())
 	for _, dir := range where {
-		content(t, filepath.Join(dir, "log"), "line after\n")
+		expect.Content(t, filepath.Join(dir, "log"), "line after\n")
 	}
 }

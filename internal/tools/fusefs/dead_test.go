@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
@@ -98,8 +99,8 @@ func TestDeadServer(t *testing.T) {
 	c := dial(t, serve(t, served), nfsbox.WithHard(), nfsbox.WithDialer(l.dial))
 	m, _ := mountClient(t, c, Options{})
 	other := mount(t, serveMemory(t), Options{})
-	check(t, os.WriteFile(filepath.Join(other, "there"), nil, 0o666))
-	check(t, os.WriteFile(filepath.Join(served, "old"), bytes.Repeat([]byte("old\n"), 100_000), 0o666))
+	expect.OK(t, os.WriteFile(filepath.Join(other, "there"), nil, 0o666))
+	expect.OK(t, os.WriteFile(filepath.Join(served, "old"), bytes.Repeat([]byte("old\n"), 100_000), 0o666))
 	// Each is the process that is killed, and no child of it: one that lives on would hold the directory's lock.
 	for _, one := range []struct{ name, command string }{
 		{"reader", "exec cat old"},
@@ -111,32 +112,32 @@ func TestDeadServer(t *testing.T) {
 		t.Run(one.name, func(t *testing.T) {
 			cmd := exec.Command("/bin/sh", "-c", "cd '"+m.dir+"' && echo there >&2 && read x && "+one.command)
 			in, err := cmd.StdinPipe()
-			check(t, err)
+			expect.OK(t, err)
 			out, err := cmd.StderrPipe()
-			check(t, err)
-			check(t, cmd.Start())
+			expect.OK(t, err)
+			expect.OK(t, cmd.Start())
 			await(t, out, "there\n")
 			if bytes.Contains([]byte(one.command), []byte("ready")) {
 				_, err = in.Write([]byte("go\n"))
-				check(t, err)
+				expect.OK(t, err)
 				await(t, out, "ready\n")
 			}
 			l.hold(true)
 			defer l.hold(false)
 			_, err = in.Write([]byte("go\n"))
-			check(t, err)
-			waitFor(t, l.reached)
+			expect.OK(t, err)
+			expect.Soon(t, "something waits for the server", l.reached)
 			list, err := os.ReadDir(other)
 			if err != nil || len(list) != 1 {
 				t.Errorf("another mount lists %v, %v", list, err)
 			}
-			check(t, cmd.Process.Signal(syscall.SIGKILL))
+			expect.OK(t, cmd.Process.Signal(syscall.SIGKILL))
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
 				_ = cmd.Wait() // it was killed
 			}()
-			waitFor(t, func() bool {
+			expect.Soon(t, "its end", func() bool {
 				select {
 				case <-ended:
 					return true
@@ -146,11 +147,11 @@ func TestDeadServer(t *testing.T) {
 			})
 		})
 	}
-	waitFor(t, func() bool {
+	expect.Soon(t, "what was written is at the server", func() bool {
 		b, err := os.ReadFile(filepath.Join(served, "closed"))
 		return err == nil && string(b) == "written\n"
 	})
-	content(t, filepath.Join(m.dir, "closed"), "written\n")
+	expect.Content(t, filepath.Join(m.dir, "closed"), "written\n")
 }
 
 // await reads a line that a process has to print.
@@ -160,7 +161,7 @@ func await(t *testing.T, r interface{ Read([]byte) (int, error) }, want string) 
 	for n := 0; n < len(got); {
 		m, err := r.Read(got[n:])
 		n += m
-		check(t, err)
+		expect.OK(t, err)
 	}
 	if string(got) != want {
 		t.Fatalf("it says %q", got)
@@ -174,20 +175,20 @@ func TestUnmountDead(t *testing.T) {
 	l := newLine()
 	c := dial(t, serve(t, t.TempDir()), nfsbox.WithHard(), nfsbox.WithDialer(l.dial))
 	m, err := New(c.FS(), t.TempDir(), Options{Source: "dead", Times: DefaultTimes, AllowOther: os.Geteuid() == 0})
-	check(t, err)
+	expect.OK(t, err)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		m.Serve()
 	}()
-	check(t, m.Wait())
+	expect.OK(t, m.Wait())
 	f, err := os.Create(filepath.Join(m.dir, "f"))
-	check(t, err)
+	expect.OK(t, err)
 	_, err = f.WriteString("lost")
-	check(t, err)
-	check(t, os.Rename(f.Name(), filepath.Join(m.dir, "moved")))
+	expect.OK(t, err)
+	expect.OK(t, os.Rename(f.Name(), filepath.Join(m.dir, "moved")))
 	l.hold(true)
-	check(t, Unmount(m.dir, false, true)) // as umount -f: though the file is open, nothing stays mounted
+	expect.OK(t, Unmount(m.dir, false, true)) // as umount -f: though the file is open, nothing stays mounted
 	<-served
 	if err := f.Close(); err == nil {
 		t.Error("the close of what cannot be made stable succeeds")

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs/memfs"
 )
@@ -21,14 +22,14 @@ import (
 func TestHoles(t *testing.T) {
 	dir := mount(t, serve(t, t.TempDir()), Options{})
 	f, err := os.Create(filepath.Join(dir, "f"))
-	check(t, err)
+	expect.OK(t, err)
 	_, err = f.WriteString("0123456789")
-	check(t, err)
+	expect.OK(t, err)
 	fd := int(f.Fd())
 	for _, mode := range []uint32{0, unix.FALLOC_FL_KEEP_SIZE, unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE, unix.FALLOC_FL_ZERO_RANGE} {
-		fails(t, unix.Fallocate(fd, mode, 0, 1<<20), syscall.EOPNOTSUPP)
+		expect.Errno(t, unix.Fallocate(fd, mode, 0, 1<<20), syscall.EOPNOTSUPP)
 	}
-	check(t, f.Truncate(1<<20))
+	expect.OK(t, f.Truncate(1<<20))
 	for _, c := range []struct {
 		whence    int
 		from, end int64
@@ -38,8 +39,8 @@ func TestHoles(t *testing.T) {
 		}
 	}
 	_, err = unix.Seek(fd, 1<<20, unix.SEEK_DATA)
-	fails(t, err, syscall.ENXIO)
-	check(t, f.Close())
+	expect.Errno(t, err, syscall.ENXIO)
+	expect.OK(t, f.Close())
 }
 
 // TestWindow: the kernel reads ahead as much as a READ of it may hold, in root's mounts.
@@ -47,7 +48,7 @@ func TestWindow(t *testing.T) {
 	need.Root(t, "the read-ahead of a mount")
 	dir := mountFS(t, memfs.New(memfs.Options{Mode: 0o777}), Options{})
 	var st unix.Stat_t
-	check(t, unix.Stat(dir, &st))
+	expect.OK(t, unix.Stat(dir, &st))
 	text, err := os.ReadFile(windowFile(unix.Major(st.Dev), unix.Minor(st.Dev)))
 	if err != nil {
 		t.Skipf("NOT TESTED: the read-ahead of a mount: %v", err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 	"github.com/nfsbox/nfsbox/vfs/memfs"
@@ -34,7 +35,7 @@ func TestUnheard(t *testing.T) {
 			if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended || one.heard && err != nil {
 				t.Fatal(err)
 			}
-			waitFor(t, func() bool { return m.Unmount(false) == nil })
+			expect.Soon(t, "unmounted", func() bool { return m.Unmount(false) == nil })
 			u := <-drained
 			if told := len(u.Errors) > 0; told == one.heard {
 				t.Errorf("reported: %+v", u)

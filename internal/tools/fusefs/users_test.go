@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs/memfs"
 )
@@ -33,7 +34,7 @@ func as(t *testing.T, uid uint32, groups []uint32, dir, command string) (string,
 func reach(t *testing.T, dir string) {
 	t.Helper()
 	for ; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
-		check(t, os.Chmod(dir, 0o755))
+		expect.OK(t, os.Chmod(dir, 0o755))
 	}
 }
 
@@ -47,11 +48,11 @@ func TestUsers(t *testing.T) {
 	reach(t, filepath.Dir(dir))
 	const ann, ben, team = 10001, 10002, 10009
 	for name, uid := range map[string]int{"ann": ann, "ben": ben} {
-		check(t, os.Mkdir(filepath.Join(served, name), 0o700))
-		check(t, os.Chown(filepath.Join(served, name), uid, uid))
+		expect.OK(t, os.Mkdir(filepath.Join(served, name), 0o700))
+		expect.OK(t, os.Chown(filepath.Join(served, name), uid, uid))
 	}
-	check(t, os.Mkdir(filepath.Join(served, "team"), 0o770))
-	check(t, errors.Join(os.Chown(filepath.Join(served, "team"), 0, team), syscall.Chmod(filepath.Join(served, "team"), 0o2770)))
+	expect.OK(t, os.Mkdir(filepath.Join(served, "team"), 0o770))
+	expect.OK(t, errors.Join(os.Chown(filepath.Join(served, "team"), 0, team), syscall.Chmod(filepath.Join(served, "team"), 0o2770)))
 
 	if out, err := as(t, ann, nil, dir, "umask 022; echo secret > ann/open && cat ann/open && stat -c '%u %g %a' ann/open"); err != nil || out != "secret\n10001 10001 644" {
 		t.Errorf("ann: %s, %v", out, err)
@@ -76,7 +77,7 @@ func TestUsers(t *testing.T) {
 		t.Errorf("ben without the team: %s", out)
 	}
 	// Modes that the server judges, not the kernel: what may only be executed, what is read-only to its owner.
-	check(t, os.WriteFile(filepath.Join(served, "run"), []byte("#!/bin/true\n"), 0o711))
+	expect.OK(t, os.WriteFile(filepath.Join(served, "run"), []byte("#!/bin/true\n"), 0o711))
 	if out, err := as(t, ben, nil, dir, "test -x run && ! test -r run && ! cat run"); err != nil {
 		t.Errorf("what may only be executed: %s, %v", out, err)
 	}
@@ -92,10 +93,10 @@ func TestLocks(t *testing.T) {
 	tree := memfs.New(memfs.Options{Mode: 0o777})
 	a, b := mountFS(t, tree, Options{}), mountFS(t, tree, Options{})
 	name := "f"
-	check(t, os.WriteFile(filepath.Join(a, name), []byte("0123456789"), 0o666))
+	expect.OK(t, os.WriteFile(filepath.Join(a, name), []byte("0123456789"), 0o666))
 	open := func(dir string) *os.File {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
-		check(t, err)
+		expect.OK(t, err)
 		return f
 	}
 	fa, fb := open(a), open(b)
@@ -103,30 +104,30 @@ func TestLocks(t *testing.T) {
 		l := unix.Flock_t{Type: typ, Start: start, Len: length}
 		return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &l)
 	}
-	check(t, lock(fa, unix.F_WRLCK, 2, 3))
-	fails(t, lock(fb, unix.F_WRLCK, 4, 1), syscall.EAGAIN)
-	fails(t, lock(fb, unix.F_RDLCK, 0, 0), syscall.EAGAIN)
-	check(t, lock(fb, unix.F_WRLCK, 5, 0))
+	expect.OK(t, lock(fa, unix.F_WRLCK, 2, 3))
+	expect.Errno(t, lock(fb, unix.F_WRLCK, 4, 1), syscall.EAGAIN)
+	expect.Errno(t, lock(fb, unix.F_RDLCK, 0, 0), syscall.EAGAIN)
+	expect.OK(t, lock(fb, unix.F_WRLCK, 5, 0))
 	l := unix.Flock_t{Type: unix.F_RDLCK, Start: 0, Len: 0}
-	check(t, unix.FcntlFlock(fb.Fd(), unix.F_OFD_GETLK, &l))
+	expect.OK(t, unix.FcntlFlock(fb.Fd(), unix.F_OFD_GETLK, &l))
 	if l.Type != unix.F_WRLCK || l.Start != 2 || l.Len != 3 {
 		t.Errorf("held is %+v", l)
 	}
-	check(t, lock(fa, unix.F_UNLCK, 0, 0))
-	check(t, lock(fb, unix.F_WRLCK, 0, 0))
-	fails(t, lock(fa, unix.F_RDLCK, 9, 1), syscall.EAGAIN)
-	check(t, fb.Close()) // frees them
-	waitFor(t, func() bool { return lock(fa, unix.F_WRLCK, 0, 0) == nil })
-	check(t, lock(fa, unix.F_UNLCK, 0, 0))
+	expect.OK(t, lock(fa, unix.F_UNLCK, 0, 0))
+	expect.OK(t, lock(fb, unix.F_WRLCK, 0, 0))
+	expect.Errno(t, lock(fa, unix.F_RDLCK, 9, 1), syscall.EAGAIN)
+	expect.OK(t, fb.Close()) // frees them
+	expect.Soon(t, "the lock", func() bool { return lock(fa, unix.F_WRLCK, 0, 0) == nil })
+	expect.OK(t, lock(fa, unix.F_UNLCK, 0, 0))
 
 	fb = open(b)
-	check(t, syscall.Flock(int(fa.Fd()), syscall.LOCK_EX))
-	fails(t, syscall.Flock(int(fb.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	expect.OK(t, syscall.Flock(int(fa.Fd()), syscall.LOCK_EX))
+	expect.Errno(t, syscall.Flock(int(fb.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 	got := make(chan error, 1)
 	go func() { got <- syscall.Flock(int(fb.Fd()), syscall.LOCK_EX) }()
-	check(t, fa.Close()) // frees it: the waiting process gets it
-	check(t, <-got)
-	check(t, fb.Close())
+	expect.OK(t, fa.Close()) // frees it: the waiting process gets it
+	expect.OK(t, <-got)
+	expect.OK(t, fb.Close())
 }
 
 // TestLocalLocks: with local_lock, and where the file system has none, locks are the kernel's.
@@ -135,17 +136,17 @@ func TestLocalLocks(t *testing.T) {
 	tree := memfs.New(memfs.Options{Mode: 0o777})
 	local := Options{LocalPosix: true, LocalFlock: true}
 	a, b := mountFS(t, tree, local), mountFS(t, tree, local)
-	check(t, os.WriteFile(filepath.Join(a, "f"), nil, 0o666))
+	expect.OK(t, os.WriteFile(filepath.Join(a, "f"), nil, 0o666))
 	var files []*os.File
 	for _, dir := range []string{a, a, b} {
 		f, err := os.Open(filepath.Join(dir, "f"))
-		check(t, err)
+		expect.OK(t, err)
 		files = append(files, f)
 	}
-	check(t, syscall.Flock(int(files[0].Fd()), syscall.LOCK_EX))
-	fails(t, syscall.Flock(int(files[1].Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
-	check(t, syscall.Flock(int(files[2].Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
+	expect.OK(t, syscall.Flock(int(files[0].Fd()), syscall.LOCK_EX))
+	expect.Errno(t, syscall.Flock(int(files[1].Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	expect.OK(t, syscall.Flock(int(files[2].Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
 	for _, f := range files {
-		check(t, f.Close())
+		expect.OK(t, f.Close())
 	}
 }
