@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // lockFile locks f, as long as it is open. If another process, or another store of this one, has it
@@ -32,7 +34,26 @@ func blocksOf(info fs.FileInfo) uint32 {
 	if !ok {
 		return uint32((info.Size() + block - 1) / block)
 	}
-	return uint32((s.Blocks*512 + block - 1) / block)
+	return blocksIn(s.Blocks)
+}
+
+// blocksIn makes blocks of 512 bytes, of which stat(2) tells, the store's.
+func blocksIn(n int64) uint32 { return uint32((n*512 + block - 1) / block) }
+
+// lookAt says of a name in d whether it is a regular file, and what that takes on the disk, in blocks. After a
+// crash each entry is looked at, and by d the kernel has no path to walk.
+func lookAt(d *os.File, name string) (regular bool, blocks uint32, err error) {
+	var s unix.Stat_t
+	for {
+		err = unix.Fstatat(int(d.Fd()), name, &s, unix.AT_SYMLINK_NOFOLLOW)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return false, 0, &os.PathError{Op: "fstatat", Path: name, Err: err}
+	}
+	return s.Mode&unix.S_IFMT == unix.S_IFREG, blocksIn(s.Blocks), nil
 }
 
 // spaceOf asks the disk of a directory.

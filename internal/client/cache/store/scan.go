@@ -1,13 +1,11 @@
 package store
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -23,11 +21,10 @@ func (s *Store) load() error {
 	name, old := filepath.Join(s.dir, indexName), filepath.Join(s.dir, oldName)
 	x, err := readIndex(name)
 	if err != nil {
-		before, err := readIndex(old)
-		if err != nil {
-			before = newIndex(0)
+		if x, err = readIndex(old); err != nil {
+			x = newIndex(0)
 		}
-		if x, err = scan(s.dir, before); err != nil {
+		if err := scan(s.dir, x); err != nil {
 			return err
 		}
 	}
@@ -76,34 +73,31 @@ type found struct {
 	blocks uint32
 }
 
-// scan lists the entries in dir. Those that before has are in its order, the others are newer.
-func scan(dir string, before *index) (*index, error) {
+// scan lists the entries in dir, and makes x, the index of an earlier time, that of what is there. What it did not have is newer
+// than the rest.
+func scan(dir string, x *index) error {
 	all, err := list(dir, true)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	order := make(map[uint64]int32, len(before.at))
-	n := int32(0)
-	for i := before.oldest; i >= 0; i = before.records[i].next {
-		order[before.records[i].id] = n
-		n++
-	}
-	rank := func(f found) int32 {
-		if r, ok := order[f.id]; ok {
-			return r
-		}
-		return n
-	}
-	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(rank(a), rank(b)) })
-	x := newIndex(len(all))
+	there := make([]bool, len(x.records))
 	for _, f := range all {
-		r := x.use(f.id)
-		x.resize(r, f.blocks)
-		if old := before.get(f.id); old != nil {
-			x.pin(r, old.flags&pinned != 0)
+		if i, ok := x.at[f.id]; ok {
+			there[i] = true
+			x.resize(&x.records[i], f.blocks)
 		}
 	}
-	return x, nil
+	for i := range there {
+		if !there[i] {
+			x.remove(x.records[i].id)
+		}
+	}
+	for _, f := range all {
+		if x.get(f.id) == nil {
+			x.resize(x.use(f.id), f.blocks)
+		}
+	}
+	return nil
 }
 
 // list returns the entries in dir, of all 256 directories. With tidy, whatever is no entry is removed.
@@ -157,18 +151,18 @@ func listOne(dir string, high uint64, tidy bool) (some []found, err error) {
 		names, err := d.Readdirnames(listBatch)
 		for _, name := range names {
 			id, ok := parseID(name)
-			info, err := os.Lstat(dir + "/" + name)
+			regular, blocks, err := lookAt(d, name)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 			case err != nil:
 				return nil, err
-			case (!ok || !info.Mode().IsRegular()) && !tidy:
-			case !ok || !info.Mode().IsRegular():
+			case (!ok || !regular) && !tidy:
+			case !ok || !regular:
 				if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 					return nil, err
 				}
 			default:
-				some = append(some, found{high | id, blocksOf(info) + 1})
+				some = append(some, found{high | id, blocks + 1})
 			}
 		}
 		switch {
