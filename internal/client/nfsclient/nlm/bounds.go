@@ -2,17 +2,19 @@ package nlm
 
 import "time"
 
+// A mount's client has many users. Each may take more only while it has less than is free (see may): one alone gets
+// half of each bound, and however much others take, something is left for the next.
 const (
 	// maxLocks bounds the ranges that are locked, of all owners, and maxOwners the owners
 	// that hold any, or ask for one. At the bound an operation is a [FullError]. An Unlock
 	// that leaves two ranges of one is admitted all the same.
-	maxLocks  = 1 << 14
-	maxOwners = 1 << 12
+	maxLocks  = 1 << 15
+	maxOwners = 1 << 13
 
 	// maxPending bounds the operations that are under way, those included that are
 	// settled after their caller has gone. At the bound an operation is a [FullError],
 	// and is not begun.
-	maxPending = 1 << 10
+	maxPending = 1 << 11
 
 	// maxFences bounds what is kept of lost locks, by file and owner. At the bound the
 	// oldest is forgotten. All locks that can be held may be lost at once.

@@ -37,7 +37,7 @@ func (f *FS) Lock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
 		return err
 	}
 	err = f.afterGrace(ctx, func() error {
-		return f.s.run(ctx, k, func(o *op) { o.lock(auth, span) })
+		return f.s.run(ctx, k, f.uid(), func(o *op) { o.lock(auth, span) })
 	})
 	switch {
 	case errors.Is(err, vfs.ErrLocked):
@@ -56,7 +56,7 @@ func (f *FS) Unlock(ctx context.Context, h vfs.Handle, l *vfs.Lock) error {
 		return err
 	}
 	span.Exclusive = false
-	err = f.s.run(ctx, k, func(o *op) { o.unlock(auth, span) })
+	err = f.s.run(ctx, k, f.uid(), func(o *op) { o.unlock(auth, span) })
 	if errors.Is(err, errFailed) {
 		return f.explain(ctx, h, false)
 	}
@@ -72,7 +72,7 @@ func (f *FS) TestLock(ctx context.Context, h vfs.Handle, l *vfs.Lock) (by vfs.Lo
 	if err := ctx.Err(); err != nil {
 		return by, false, err
 	}
-	e, err := f.s.enter(k)
+	e, err := f.s.enter(k, f.uid())
 	if err != nil {
 		return by, false, err
 	}

@@ -75,6 +75,7 @@ type shared struct {
 	locks   int              // ranges that are held
 	untold  int              // entries whose owner has to be told of a loss
 	pending int              // operations under way
+	users   map[int64]*user  // that have owners, by number
 	proof   proof
 }
 
@@ -85,7 +86,7 @@ func New(inner vfs.FS, o Options) *FS {
 	}
 	o.Host = o.Host[:min(len(o.Host), nlm4.LM_MAXSTRLEN)]
 	s := &shared{o: o, began: time.Now(), nudge: make(chan struct{}, 1), entries: make(map[key]*entry),
-		owners: make(map[vfs.Owner]*owner), numbers: make(map[int32]*owner)}
+		owners: make(map[vfs.Owner]*owner), numbers: make(map[int32]*owner), users: make(map[int64]*user)}
 	s.link.gate = make(chan struct{}, 1)
 	s.life, s.stop = context.WithCancel(context.Background())
 	s.nameOwners()

@@ -25,11 +25,11 @@ type op struct {
 }
 
 // run makes an operation, and returns what it tells. If the caller goes first, it has settleTime left.
-func (s *shared) run(ctx context.Context, k *key, do func(*op)) error {
+func (s *shared) run(ctx context.Context, k *key, uid int64, do func(*op)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	e, err := s.enter(k)
+	e, err := s.enter(k, uid)
 	if err != nil {
 		return err
 	}

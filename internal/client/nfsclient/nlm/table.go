@@ -2,7 +2,6 @@ package nlm
 
 import (
 	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"github.com/nfsbox/nfsbox/internal/base/byterange"
@@ -30,6 +29,7 @@ type owner struct {
 	name vfs.Owner
 	oh   [ohBytes]byte
 	svid int32
+	user *user
 	refs int // entries; guarded by shared.mu
 }
 
@@ -69,38 +69,41 @@ func (s *shared) number(n uint64, name vfs.Owner) *owner {
 	return o
 }
 
-// ownerOf finds or makes the owner called name. s.mu is held.
-func (s *shared) ownerOf(name vfs.Owner) (*owner, error) {
+// ownerOf finds or makes the owner called name, which is u's. s.mu is held.
+func (s *shared) ownerOf(name vfs.Owner, u *user) (*owner, error) {
 	if o := s.owners[name]; o != nil {
 		return o, nil
 	}
-	if len(s.owners) >= maxOwners {
-		return nil, &FullError{fmt.Sprintf("%d owners hold locks", maxOwners)}
+	if !may(u.owners, 1, len(s.owners), maxOwners) {
+		return nil, u.full(u.owners, len(s.owners), "owners hold locks")
 	}
 	for range maxOwners + 1 {
 		s.serial++
 		o := s.number(s.serial, name)
 		if s.numbers[o.svid] == nil && o.svid != s.number(0, name).svid {
-			s.owners[name], s.numbers[o.svid] = o, o
+			o.user = u
+			u.owners++
+			s.owners[name], s.numbers[o.svid], s.users[u.uid] = o, o, u
 			return o, nil
 		}
 	}
 	return nil, &FullError{"no number is free"} // there are 2^30
 }
 
-// enter finds or makes the entry of k for an operation. leave gives it back.
-func (s *shared) enter(k *key) (*entry, error) {
+// enter finds or makes the entry of k for a user's operation. leave gives it back.
+func (s *shared) enter(k *key, uid int64) (*entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
+	if s.closed {
 		return nil, errClosed
-	case s.pending >= maxPending:
-		return nil, &FullError{fmt.Sprintf("%d operations are under way", maxPending)}
+	}
+	u := s.userOf(k.owner, uid)
+	if !may(u.pending, 1, s.pending, maxPending) {
+		return nil, u.full(u.pending, s.pending, "operations are under way")
 	}
 	e := s.entries[*k]
 	if e == nil {
-		o, err := s.ownerOf(k.owner)
+		o, err := s.ownerOf(k.owner, u)
 		if err != nil {
 			return nil, err
 		}
@@ -110,6 +113,7 @@ func (s *shared) enter(k *key) (*entry, error) {
 	}
 	e.uses++
 	s.pending++
+	e.owner.user.pending++
 	s.wg.Add(1)
 	return e, nil
 }
@@ -119,6 +123,7 @@ func (s *shared) leave(e *entry) {
 	defer s.mu.Unlock()
 	defer s.wg.Done()
 	s.pending--
+	e.owner.user.pending--
 	s.release(e)
 }
 
@@ -131,6 +136,11 @@ func (s *shared) release(e *entry) {
 	if e.owner.refs--; e.owner.refs == 0 {
 		delete(s.owners, e.owner.name)
 		delete(s.numbers, e.owner.svid)
+		if u := e.owner.user; u.owners == 1 {
+			delete(s.users, u.uid)
+		} else {
+			u.owners--
+		}
 	}
 }
 
@@ -139,8 +149,8 @@ func (s *shared) room(e *entry, span byterange.Span) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	more := len(slices.Clone(e.set).Put(span)) - len(e.set)
-	if more > 0 && s.locks+s.untold+more > maxLocks {
-		return &FullError{fmt.Sprintf("%d ranges are locked", maxLocks)}
+	if u := e.owner.user; more > 0 && !may(u.locks, more, s.locks+s.untold, maxLocks) {
+		return u.full(u.locks, s.locks, "ranges are locked")
 	}
 	return nil
 }
@@ -150,6 +160,7 @@ func (s *shared) hold(e *entry, set byterange.Set, auth oncrpc.Auth, epoch uint6
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.locks += len(set) - len(e.set)
+	e.owner.user.locks += len(set) - len(e.set)
 	switch {
 	case len(e.set) == 0 && len(set) > 0:
 		s.held.Add(1)
