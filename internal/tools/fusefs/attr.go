@@ -54,12 +54,16 @@ func (n *node) tell(a *vfs.Attr, now time.Time, t *Times) time.Duration {
 	return n.keep
 }
 
-// same reports whether a is what the kernel was last told of the object.
-func (n *node) same(a *vfs.Attr) bool {
+// opened notes that the object is opened with the attributes a. pages says that the kernel's pages of it may stay: they
+// were read since an open that found the same. That it was told of a change meanwhile says nothing of them. told
+// says that it knows these attributes already.
+func (n *node) opened(a *vfs.Attr) (pages, told bool) {
 	s := stampOf(a)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return s.valid && s == n.told
+	pages, told = s.valid && s == n.pages, s.valid && s == n.told
+	n.pages = s
+	return pages, told
 }
 
 // entryTime is how long an entry of the directory may be kept. The kernel lets anybody through an entry that it has. So

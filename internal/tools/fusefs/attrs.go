@@ -68,6 +68,7 @@ func (m *Mount) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.At
 		return fuse.Status(staleNode)
 	}
 	set := wanted(in)
+	m.pagesFirst(n, &set)
 	var wcc vfs.WCC
 	var err error
 	if f, ok := m.opened(in); ok && set.Valid&vfs.MaskSize != 0 {
@@ -85,6 +86,18 @@ func (m *Mount) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.At
 		return errno(c, err)
 	}
 	return m.answerAttr(&c, n, h, &wcc.After, out)
+}
+
+// pagesFirst has the kernel write the pages that programs have changed by mappings before a time of change is set: it
+// would do so later, and the time would be that of the write. A file whose size is set is left alone, since then the
+// kernel holds its pages back until it has the answer.
+func (m *Mount) pagesFirst(n *node, set *vfs.SetAttr) {
+	n.mu.Lock()
+	mixed := n.mixed > 0
+	n.mu.Unlock()
+	if mixed && set.Valid&vfs.MaskMtime != 0 && set.Valid&vfs.MaskSize == 0 {
+		_ = m.server.InodeNotify(n.id, 0, 0) // ENOENT: it has none
+	}
 }
 
 // opened is the file by which attributes are set, if it may be written.

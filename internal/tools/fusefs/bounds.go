@@ -34,6 +34,10 @@ const (
 	// through. Then it is asked for again, in the name of whoever goes through it.
 	sharedEntry = time.Second
 
+	// listAge is how long it is believed whether a directory has a default list. One that another host has set or taken
+	// away counts no later.
+	listAge = time.Second
+
 	// plusBatch is how many entries of a listing that has attributes are handed out without them, when the kernel
 	// no longer asks for them. Then the listing goes on without.
 	plusBatch = 256

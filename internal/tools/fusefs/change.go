@@ -14,12 +14,15 @@ import (
 const staleNode = syscall.ESTALE
 
 // make makes an object, and tells the kernel of it.
-func (m *Mount) make(cancel <-chan struct{}, h *fuse.InHeader, name string, how *vfs.CreateHow, out *fuse.EntryOut) fuse.Status {
+func (m *Mount) make(cancel <-chan struct{}, h *fuse.InHeader, name string, how *vfs.CreateHow, umask uint32, out *fuse.EntryOut) fuse.Status {
 	c := m.begin(cancel, h)
 	defer c.end()
 	n, dir, ok := m.node(h.NodeId)
 	if !ok {
 		return fuse.Status(staleNode)
+	}
+	if how.Set.Valid&vfs.MaskMode != 0 {
+		how.Set.Mode = m.mode(&c, n, dir, how.Set.Mode, umask)
 	}
 	obj, a, _, err := c.fs.Create(c, dir, name, how)
 	if err != nil {
@@ -37,19 +40,19 @@ func (m *Mount) make(cancel <-chan struct{}, h *fuse.InHeader, name string, how 
 func (m *Mount) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
 	return m.make(cancel, &in.InHeader, name, &vfs.CreateHow{
 		Type: typeOf(in.Mode), Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: in.Mode & 0o7777}, Rdev: unpackDev(in.Rdev),
-	}, out)
+	}, in.Umask, out)
 }
 
 // Mkdir implements fuse.RawFileSystem.
 func (m *Mount) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
 	return m.make(cancel, &in.InHeader, name, &vfs.CreateHow{
 		Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: in.Mode & 0o7777},
-	}, out)
+	}, in.Umask, out)
 }
 
 // Symlink implements fuse.RawFileSystem.
 func (m *Mount) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
-	return m.make(cancel, h, name, &vfs.CreateHow{Type: vfs.TypeSymlink, Target: target}, out)
+	return m.make(cancel, h, name, &vfs.CreateHow{Type: vfs.TypeSymlink, Target: target}, 0, out)
 }
 
 // Link implements fuse.RawFileSystem.

@@ -11,7 +11,7 @@
 //
 // Attributes and entries are the kernel's to keep, for times as nfs(5) has them (acregmin to acdirmax): twice as long
 // each time they have not changed. An open asks the server (close-to-open), and the pages that the kernel has of the
-// file stay only if its size and times are those that the kernel was last told of. A close, and fsync, return when
+// file stay only if its size and times are those that the last open found. A close, and fsync, return when
 // the server has made the bytes stable, or say why not. Dirty bytes belong to the vfs.FS (package writeback): the
 // kernel writes its pages through, and keeps none dirty but those of shared mappings. An open with O_APPEND goes past the
 // pages, and each of its writes asks the server where the end is.

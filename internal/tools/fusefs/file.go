@@ -75,14 +75,14 @@ func (m *Mount) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 	if err != nil {
 		return errno(&c, err)
 	}
-	if m.opt.NoCTO || n.same(&a) {
+	if pages, told := n.opened(&a); m.opt.NoCTO || pages && told {
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
-	} else {
+	} else if !told {
 		// The kernel drops its pages. It is to ask for the size as well.
 		_ = m.server.InodeNotify(n.id, -1, 0) // ENOENT: it has none
 	}
 	out.OpenFlags |= appends(in.Flags)
-	out.Fh = m.files.add(&openFile{file: file, node: n, fs: c.fs, access: access, how: m.stability(in.Flags)})
+	out.Fh = m.number(&openFile{file: file, node: n, fs: c.fs, access: access, how: m.stability(in.Flags)})
 	return fuse.OK
 }
 
@@ -95,6 +95,22 @@ func appends(flags uint32) uint32 {
 	return 0
 }
 
+// number adds an open file, and returns its number.
+func (m *Mount) number(f *openFile) uint64 {
+	f.node.mix(f.access, 1)
+	return m.files.add(f)
+}
+
+// mix counts opens to read and write.
+func (n *node) mix(access vfs.Share, by int) {
+	if access != vfs.ShareRead|vfs.ShareWrite {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mixed += by
+}
+
 // Create implements fuse.RawFileSystem.
 func (m *Mount) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
 	c := m.begin(cancel, &in.InHeader)
@@ -104,7 +120,8 @@ func (m *Mount) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, o
 		return fuse.Status(staleNode)
 	}
 	access, want := use(in.Flags)
-	how := &vfs.CreateHow{Type: vfs.TypeReg, Mode: vfs.CreateUnchecked, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: in.Mode & 0o7777}}
+	how := &vfs.CreateHow{Type: vfs.TypeReg, Mode: vfs.CreateUnchecked,
+		Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: m.mode(&c, n, dir, in.Mode, in.Umask)}}
 	if in.Flags&syscall.O_EXCL != 0 {
 		how.Mode = vfs.CreateExclusive
 		m.opt.Rand(how.Verf[:])
@@ -125,7 +142,7 @@ func (m *Mount) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, o
 	}
 	m.enter(&c, n, name, o.H, &a, &out.EntryOut)
 	out.OpenFlags |= appends(in.Flags)
-	out.Fh = m.files.add(&openFile{file: file, node: m.nodes.get(out.NodeId), fs: c.fs, access: access, how: m.stability(in.Flags)})
+	out.Fh = m.number(&openFile{file: file, node: m.nodes.get(out.NodeId), fs: c.fs, access: access, how: m.stability(in.Flags)})
 	return fuse.OK
 }
 
@@ -265,6 +282,7 @@ func (m *Mount) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 // Release implements fuse.RawFileSystem. Nobody waits for it.
 func (m *Mount) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	if f, ok := m.files.take(in.Fh); ok {
+		f.node.mix(f.access, -1)
 		m.shut(f)
 	}
 }

@@ -111,7 +111,7 @@ func (m *Mount) options() *fuse.MountOptions {
 		DisableSplice: true, // a descriptor's READ of 1 MiB does not fit a pipe
 		EnableLocks:   m.locker != nil,
 		// Who writes by its own rights clears set-uid bits itself, as servers do; else each write(2) asks for them.
-		ExtraCapabilities: fuse.CAP_ASYNC_DIO | fuse.CAP_HANDLE_KILLPRIV_V2,
+		ExtraCapabilities: fuse.CAP_ASYNC_DIO | fuse.CAP_HANDLE_KILLPRIV_V2 | fuse.CAP_DONT_MASK,
 		Logger:            log.New(io.Discard, "", 0),
 		PanicHandler: func(v any) fuse.Status {
 			m.log(fmt.Sprintf("a fault of nfsbox: %v", v))

@@ -26,11 +26,16 @@ type node struct {
 
 	mu     sync.Mutex // guards what follows
 	told   stamp      // what the kernel was told last
+	pages  stamp      // what the last open found
 	at     time.Time  // when
 	keep   time.Duration
 	ino    uint64               // its inode number as the kernel was told; 0: not yet
 	shared bool                 // of a directory: everybody may search it
 	owners map[uint64]*openFile // of locks that were asked for
+	mixed  int                  // opens to read and write, by which pages can be mapped and changed
+
+	inherits   inherits // of a directory, as was heard at inheritsAt
+	inheritsAt time.Time
 }
 
 // handle is the object's handle.

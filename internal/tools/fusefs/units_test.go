@@ -133,23 +133,41 @@ func TestTimes(t *testing.T) {
 		}
 		now = now.Add(want * time.Second)
 	}
-	if got := n.tell(&a, now.Add(-time.Second), &DefaultTimes); got != 60*time.Second || !n.same(&a) {
+	if got := n.tell(&a, now.Add(-time.Second), &DefaultTimes); got != 60*time.Second {
 		t.Errorf("asked early: %v", got)
 	}
 	a.Size = 2
-	if n.same(&a) {
-		t.Error("another size counts as the same")
-	}
 	if got := n.tell(&a, now, &DefaultTimes); got != 3*time.Second {
 		t.Errorf("changed: %v", got)
 	}
 	if got := new(node).tell(&a, now, &Times{}); got != 0 {
 		t.Errorf("noac: %v", got)
 	}
-	a.Valid = 0
-	if n.same(&a) {
-		t.Error("what is not known counts as the same")
+}
+
+// TestOpened: pages stay if an open finds what the one before has found, and not what the kernel was told since.
+func TestOpened(t *testing.T) {
+	n, now := new(node), time.Unix(1e9, 0)
+	a := vfs.Attr{Valid: vfs.MaskV3, Type: vfs.TypeReg, Size: 1, Mtime: now, Ctime: now}
+	opened := func(what string, pages, told bool) {
+		t.Helper()
+		if p, k := n.opened(&a); p != pages || k != told {
+			t.Errorf("%s: pages stay %v, known %v", what, p, k)
+		}
 	}
+	opened("the first", false, false)
+	n.tell(&a, now, &DefaultTimes)
+	opened("again", true, true)
+	a.Ctime = now.Add(1)
+	n.tell(&a, now, &DefaultTimes)
+	opened("another time of change", false, true)
+	opened("again", true, true)
+	a.Size = 2
+	opened("another size", false, false)
+	opened("again", true, false)
+	a.Valid = 0
+	opened("not known", false, false)
+	opened("not known again", false, false)
 }
 
 // TestEntryTimes: entries are kept for a moment, or not at all, where the kernel would let everybody through.

@@ -5,6 +5,7 @@ package fusefs
 import (
 	"encoding/binary"
 	"errors"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -162,7 +163,7 @@ func (m *Mount) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte)
 func (m *Mount) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, name string, data []byte) fuse.Status {
 	c := m.begin(cancel, &in.InHeader)
 	defer c.end()
-	_, obj, ok := m.node(in.NodeId)
+	n, obj, ok := m.node(in.NodeId)
 	if !ok {
 		return fuse.Status(staleNode)
 	}
@@ -170,6 +171,7 @@ func (m *Mount) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, name strin
 		list, err := decodeACL(data)
 		if err == nil {
 			err = m.setACL(&c, obj, name, list)
+			n.inherit(inherits{}, time.Time{}) // it is asked again
 		}
 		return errno(&c, err)
 	}
@@ -191,12 +193,14 @@ func (m *Mount) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, name strin
 func (m *Mount) RemoveXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
 	c := m.begin(cancel, h)
 	defer c.end()
-	_, obj, ok := m.node(h.NodeId)
+	n, obj, ok := m.node(h.NodeId)
 	if !ok {
 		return fuse.Status(staleNode)
 	}
 	if name == aclAccess || name == aclDefault {
-		return errno(&c, m.setACL(&c, obj, name, nil))
+		err := m.setACL(&c, obj, name, nil)
+		n.inherit(inherits{}, time.Time{}) // it is asked again
+		return errno(&c, err)
 	}
 	x, ok := vfs.As[vfs.Xattrer](c.fs)
 	if !ok {
