@@ -104,12 +104,12 @@ func TestStateHeld(t *testing.T) {
 	s := b.serve(b.path("srv"))
 	pid := fmt.Sprintf("(process %d)", s.cmd.Process.Pid)
 	second := b.begin("serve", b.path("srv"), "--listen", "127.0.0.1:0", "--state-dir", s.state, "--localio=off",
-		"--drain-timeout", "1ms", "--log-file", b.path("log"))
+		"--log-file", b.path("log"))
 	b.until("it says who has the state", func() bool { return strings.Contains(second.err.String(), pid) })
 	if status := second.status(); status != 1 {
 		t.Errorf("exit status %d", status)
 	}
-	for _, want := range []string{"waiting for its end", "most=5.001s", "runs with " + s.state, pid + ": end it", "waited for, for 5.001s"} {
+	for _, want := range []string{"waiting for its end", "most=3s", "runs with " + s.state, pid + ": end it", "waited for, for 3s"} {
 		if !strings.Contains(second.err.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, second.err)
 		}

@@ -27,9 +27,11 @@ const (
 	storeFiles = 1024
 
 	// handoverTime is how much longer than DrainTimeout a server waits, when it
-	// begins, for another one to give up the state; handoverTick is how often it
-	// looks. Then it does not begin.
+	// begins, for another one that is ending to give up the state; handoverTick is how often it
+	// looks. endingTime is how long it waits for one that serves to begin to end: a script that
+	// signals one and starts the next does not wait in between. Then it does not begin.
 	handoverTime = 5 * time.Second
+	endingTime   = 3 * time.Second
 	handoverTick = 20 * time.Millisecond
 
 	// maxRefusals is how many lines the log has of refused calls in ledger.Pause (ten

@@ -146,6 +146,7 @@ func (d *daemon) run(ctx context.Context, ready func(Running) error) error {
 // drain ends the server: calls under way may finish for DrainTimeout, then they are cut
 // off. It leaves the remembered replies to the next server. why it ends is for the log.
 func (d *daemon) drain(ctx context.Context, why error) (err error) {
+	d.tellStage(stageEnding)
 	ended := d.tellDrain(why)
 	defer func() { ended(err) }()
 	d.notify("STOPPING=1\nSTATUS=Finishing calls")

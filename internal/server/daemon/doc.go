@@ -55,7 +55,7 @@
 // own. Its name is a hash of the configuration's path or, without one, of the directory's:
 //
 //	handles.key   the key under which handles are sealed
-//	lock          locked while a server runs with this folder
+//	lock          locked while a server runs with this folder; its process and stage
 //	control       the socket of `nfsbox ctl`
 //	replies       remembered replies, from a clean end to the next start
 //	locks/        which clients hold locks

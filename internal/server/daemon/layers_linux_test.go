@@ -13,6 +13,7 @@ bounds doc holder key sites
 api_secrets listener process
 api_server manager
 core
+hold
 life localio replies state users
 operators proxy tree within
 exports

@@ -5,14 +5,20 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 )
 
 // removeRecord is a REMOVE as it goes over the wire.
@@ -133,12 +139,14 @@ func TestHandover(t *testing.T) {
 	}()
 	bad := confOf(tree, state)
 	bad.Metrics = taken.Addr().String()
-	log, ended := &signalLog{said: make(chan string, 1), want: "waiting for its end"}, make(chan error, 1)
+	log, ended := &signalLog{said: make(chan string), goOn: make(chan struct{}), want: "waiting for its end"}, make(chan error, 1)
 	go func() {
 		ended <- Serve(t.Context(), bad, World{Rand: random, Log: log}, func(Running) error { return errors.New("it serves") })
 	}()
 	<-log.said
-	if err := stop(); err != nil {
+	err = stop()
+	close(log.goOn)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "metrics: ") || !strings.Contains(err.Error(), "--metrics") {
@@ -165,15 +173,73 @@ func TestStateHeld(t *testing.T) {
 	}
 }
 
-// signalLog tells when it has been told what it waits for.
+// TestStateWaits: a server that goes on to serve is waited for shortly, and one that is ending, or does not say
+// which, for as long as its end may take.
+func TestStateWaits(t *testing.T) {
+	own := t.TempDir()
+	holder := &daemon{own: own}
+	if err := holder.holdState(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := holder.held.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	long := 10*time.Second + handoverTime
+	number := fmt.Sprint(os.Getpid())
+	for text, want := range map[string]time.Duration{
+		number + " serving\n": endingTime, number + " ending\n": long, number: long, "": long,
+		number + " serving and more": long, strings.Repeat("9", 2*maxHolder): long,
+	} {
+		if err := os.WriteFile(holder.held.Name(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			c, log, begun := confOf(own, own), &logbuf.Buffer{}, time.Now()
+			d := &daemon{own: own, c: &c, log: slog.New(slog.NewTextHandler(log, nil))}
+			err := d.holdState(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "another server runs with") {
+				t.Errorf("%q: %v", text, err)
+			}
+			if took := time.Since(begun); took < want || took > want+handoverTick {
+				t.Errorf("%q: %v, want %v", text, took, want)
+			}
+			if n := strings.Count(log.String(), "most="+want.String()); n != 1 {
+				t.Errorf("%q: the log says %d times how long:\n%s", text, n, log)
+			}
+			if err := d.held.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	// One that begins to end is waited for longer.
+	holder.tellStage(stageServing)
+	synctest.Test(t, func(t *testing.T) {
+		c, begun := confOf(own, own), time.Now()
+		d := &daemon{own: own, c: &c, log: slog.New(slog.DiscardHandler)}
+		time.AfterFunc(endingTime/2, func() { holder.tellStage(stageEnding) })
+		if err := d.holdState(t.Context()); err == nil || time.Since(begun) < long {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+		if err := d.held.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// signalLog tells when it has been told what it waits for, and then keeps the server that has told it.
 type signalLog struct {
 	said chan string
+	goOn chan struct{} // closed when the server may go on
 	want string
+	once sync.Once
 }
 
 func (l *signalLog) Write(p []byte) (int, error) {
 	if strings.Contains(string(p), l.want) {
-		l.said <- l.want
+		l.once.Do(func() { l.said <- l.want })
+		<-l.goOn
 	}
 	return len(p), nil
 }

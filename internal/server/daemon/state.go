@@ -1,22 +1,17 @@
 package daemon
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
-	"time"
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/base/way"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
-	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 )
 
@@ -71,75 +66,6 @@ func (d *daemon) folders() (base, own string, err error) {
 	}
 	base, err = d.stateBase()
 	return base, filepath.Join(base, folder(name)), err
-}
-
-// lockName is the file whose lock says that a server runs with the folder. It holds the
-// server's process number, for the message of another one that finds it locked.
-const lockName = "lock"
-
-// holdState locks the server's folder for as long as it runs. If another server has it,
-// holdState says so and waits for its end, for DrainTimeout and handoverTime: it may have
-// yet to leave its replies.
-func (d *daemon) holdState(ctx context.Context) (err error) {
-	if d.held, err = os.OpenFile(filepath.Join(d.own, lockName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return fmt.Errorf("state directory: %w", err)
-	}
-	most := time.Duration(d.c.DrainTimeout) + handoverTime
-	limit, stop := context.WithTimeout(ctx, most)
-	defer stop()
-	tick := time.NewTicker(handoverTick)
-	defer tick.Stop()
-	begun := d.w.Now()
-	for told := false; ; told = true {
-		free, err := paths.Hold(d.held)
-		if err != nil {
-			return fmt.Errorf("state directory: lock %s: %w", d.own, err)
-		}
-		if free {
-			// On a full disk the number is missing, and the server runs all the same.
-			if d.held.Truncate(0) == nil {
-				_, _ = d.held.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
-			}
-			if told {
-				d.log.Info("the other server has ended: its state is taken over", slog.Duration("waited", d.w.Now().Sub(begun)))
-			}
-			return nil
-		}
-		if !told {
-			d.tellHeld(most)
-		}
-		select {
-		case <-tick.C:
-		case <-limit.Done():
-			err := fmt.Errorf("state directory: another server runs with %s%s: end it, or give this one a --state-dir and ports of its own", d.own, d.holder())
-			if ctx.Err() == nil {
-				err = fmt.Errorf("%w; it was waited for, for %v", err, most)
-			}
-			return err
-		}
-	}
-}
-
-// tellHeld says that another server has the state, where the user who starts this one
-// looks: on stderr, and in the file of the log if there is one.
-func (d *daemon) tellHeld(most time.Duration) {
-	logs := []*slog.Logger{d.log}
-	if d.c.Log.File != "" {
-		logs = append(logs, ops.NewLogs(&d.c.Log, d.w.Log, d.w.Now).Logger())
-	}
-	for _, log := range logs {
-		log.Warn("another server"+d.holder()+" has this state; waiting for its end", slog.String("state", d.own), slog.Duration("most", most))
-	}
-}
-
-// holder is the process that has locked the folder, as far as it has said so.
-func (d *daemon) holder() string {
-	var b [20]byte
-	n, _ := d.held.ReadAt(b[:], 0) // fewer bytes than those are an error, too
-	if pid, err := strconv.ParseUint(string(b[:n]), 10, 32); err == nil {
-		return fmt.Sprintf(" (process %d)", pid)
-	}
-	return ""
 }
 
 // stateBase is the state directory, which several servers may share.
