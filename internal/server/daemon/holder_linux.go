@@ -27,8 +27,13 @@ const searchTime = time.Second
 // holder says which process listens at an address of tcp or udp, as far as /proc
 // shows within searchTime, and begins to say what to do about it.
 func holder(network, address string) string {
+	return soon(func() string { return search(network, address) })
+}
+
+// soon is what search finds within searchTime. A search that takes longer is left to itself.
+func soon(search func() string) string {
 	found := make(chan string, 1)
-	go func() { found <- search(network, address) }()
+	go func() { found <- search() }()
 	select {
 	case who := <-found:
 		return who

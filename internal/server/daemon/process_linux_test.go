@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -62,8 +64,12 @@ func TestListenErrors(t *testing.T) {
 	c := confOf(t.TempDir(), t.TempDir())
 	c.Listen = []string{l.Addr().String()}
 	err = Serve(t.Context(), c, World{Rand: counter()}, func(Running) error { return errors.New("it serves") })
-	if err == nil || !strings.Contains(err.Error(), "this server has it already; name another port with --listen") {
+	if err == nil || !strings.HasSuffix(err.Error(), " name another port with --listen") {
 		t.Errorf("in use: %v", err)
+	}
+	// That may be too late for the error, on a host that has much else to do.
+	if who := search("tcp", c.Listen[0]); who != "this server has it already;" {
+		t.Errorf("who has it: %s", who)
 	}
 	c.Listen = []string{"192.0.2.1:2049"} // for documentation: nobody has it
 	err = Serve(t.Context(), c, World{Rand: counter()}, func(Running) error { return errors.New("it serves") })
@@ -73,6 +79,23 @@ func TestListenErrors(t *testing.T) {
 	if err := listenError("tcp", "portmap-listen", ":111", &net.OpError{Err: os.NewSyscallError("bind", syscall.EACCES)}); !strings.Contains(err.Error(), "CAP_NET_BIND_SERVICE") {
 		t.Errorf("below 1024: %v", err)
 	}
+}
+
+// TestSearchEnds: a search that /proc keeps is waited for no longer than searchTime.
+func TestSearchEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept, begun := make(chan struct{}), time.Now()
+		if got := soon(func() string { <-kept; return "found too late" }); got != somebody {
+			t.Error(got)
+		}
+		if took := time.Since(begun); took != searchTime {
+			t.Errorf("it took %v", took)
+		}
+		close(kept)
+		if got := soon(func() string { return "found" }); got != "found" || time.Since(begun) != searchTime {
+			t.Errorf("%s, after %v", got, time.Since(begun))
+		}
+	})
 }
 
 // listenVar makes the test binary the child of TestHolder.
@@ -105,10 +128,10 @@ func TestHolder(t *testing.T) {
 		t.Error(err)
 	}
 	them := fmt.Sprintf("process %d (", cmd.Process.Pid)
-	if got := holder("tcp", address); !strings.HasPrefix(got, them) || !strings.HasSuffix(got, ") has it; end it, or") {
+	if got := search("tcp", address); !strings.HasPrefix(got, them) || !strings.HasSuffix(got, ") has it; end it, or") {
 		t.Errorf("who listens: %s", got)
 	}
-	if got := holder("udp", address); strings.HasPrefix(got, them) {
+	if got := search("udp", address); strings.HasPrefix(got, them) {
 		t.Errorf("who listens over TCP is said to do so over UDP: %s", got)
 	}
 	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
