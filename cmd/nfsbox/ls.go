@@ -123,7 +123,11 @@ func (c *lsCmd) one(e *env, out *output, p *place.Place) error {
 	l := c.lister(e, out, p.FS)
 	switch {
 	case r.Attr.Type != vfs.TypeDir || c.Directory:
-		return l.single(p.Spelled(), r.Handle, r.Attr)
+		name := p.Text // as it was typed
+		if c.JSON {
+			name = p.Spelled()
+		}
+		return l.single(name, r.Handle, r.Attr)
 	case c.Recursive:
 		err = walk.Tree(e.ctx, p.FS, r.Handle, walk.Options{Parallel: 1}, l)
 	default:

@@ -346,7 +346,9 @@ func usageError(parser *kong.Kong, args []string, err error, source string) erro
 type versionCmd struct{}
 
 func (versionCmd) Help() string {
-	return `Shows the program's version, that of Go, and the system that it was built for.
+	return `Shows the program's version, that of Go, and the system that it was built for. A version without a tag has the
+time and the commit that the program was built from (v0.0.0-20261128193917-ba5fb3f21541), and +dirty if more was
+changed; (devel) is one built outside a clone, in a worktree, or with -buildvcs=false.
 
   nfsbox version`
 }

@@ -36,6 +36,15 @@ func meant(node *kong.Node, args []string, err error) error {
 	return err
 }
 
+// habits are flags of other programs, by command, and those of ours that do the same. Their names are too far
+// from each other to be taken for misspelt, or nearer to others.
+var habits = map[string]map[string]string{
+	"serve": {
+		"port": "listen 127.0.0.1:PORT", "bind": "listen ADDRESS:PORT", "address": "listen ADDRESS:PORT", "addr": "listen ADDRESS:PORT", "host": "listen ADDRESS:PORT",
+		"read-only": "ro", "readonly": "ro",
+	},
+}
+
 // unknownFlag is the error of a flag that the command node does not have.
 func unknownFlag(node *kong.Node, args []string, flag string) error {
 	if long, is := strings.CutPrefix(flag, "--"); is {
@@ -45,7 +54,11 @@ func unknownFlag(node *kong.Node, args []string, flag string) error {
 				names = append(append(names, f.Name), f.Aliases...)
 			}
 		}
-		return errors.New("unknown flag " + flag + proposed("--", near.Of(long, slices.Values(names))))
+		word := habits[node.Name][long]
+		if word == "" {
+			word = near.Of(long, slices.Values(names))
+		}
+		return errors.New("unknown flag " + flag + proposed("--", word))
 	}
 	switch node.Name {
 	case "find":
