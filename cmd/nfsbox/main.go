@@ -33,7 +33,7 @@ import (
 // cli is the command line: one struct from which parsing, help, manual pages and
 // completion are made.
 type cli struct {
-	Help helpFlag `help:"Show help for the command (also -h, where that means nothing else)."`
+	Help helpFlag `help:"Show help for the command (-h, where that means nothing else: its flags alone)."`
 
 	Demo       demoCmd       `cmd:"" help:"Serve a tree on loopback, copy it out over NFS, verify every byte, report."`
 	Mount      mountCmd      `cmd:"" help:"Mount what a server exports as a directory (Linux)."`
@@ -181,6 +181,7 @@ type env struct {
 	alone   bool                               // the process runs this command only, which may change its limits
 	name    string                             // the name under which the program was called; "" is nfsbox
 	args    []string
+	brief   bool   // help is asked for by -h
 	resumes string // the record by which nfsbox job resume runs it, in the directory of that; "": it does not
 
 	broker func(urls string) (queue.Broker, error) // of workers, in tests; nil: a NATS server
@@ -254,6 +255,7 @@ func runCommand(e *env, args []string) int {
 	e.stderr = e.messages()
 	set := &resolver{read: e.set, from: make(map[string]string)}
 	words := customary(args)
+	e.brief = brief(args, words)
 	parser, exited, err := newParser(e, set, words)
 	if err != nil {
 		return report(e, err)

@@ -110,7 +110,7 @@ the log says so at level info.
 
 THE CONFIGURATION
 
-The configuration (-c) is TOML. Its keys are the flags below, by the same names, but that in the tables
+The configuration (-c) is TOML. Its keys are the flags, by the same names, but that in the tables
 log and api they leave these names out; times stand in quotes, with their unit. A key that does not
 exist, or a value that will not do, is an error with its line. packaging/nfsbox.toml has them all.
 

@@ -142,8 +142,8 @@ func TestHelpScreens(t *testing.T) {
 				if status != 0 {
 					t.Errorf("exit status %d\n%s", status, drawn)
 				}
-				text, flags, ok := strings.Cut(drawn, "\nArguments:")
-				if !ok {
+				flags, text, ok := strings.Cut(drawn, "\nDESCRIPTION\n")
+				if !ok { // of no command
 					text, flags, _ = strings.Cut(drawn, "\nFlags:")
 				}
 				examples := ""
