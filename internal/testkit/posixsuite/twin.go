@@ -147,6 +147,10 @@ func (w *twins) step() (what string, results [2]string) {
 			}
 			return "", err
 		})
+	case k < 77 && w.r.IntN(2) == 0:
+		w.shutAll()
+		// Else renames pile up trees that are hundreds of directories deep, and a comparison looks up each name of each path.
+		return "rm -r " + a, w.both(func(_ int, dir string) (string, error) { return "", os.RemoveAll(filepath.Join(dir, a)) })
 	case k < 79:
 		w.shutAll()
 		return "rmdir " + a, w.both(func(_ int, dir string) (string, error) { return "", syscall.Rmdir(filepath.Join(dir, a)) })
@@ -247,6 +251,9 @@ func (w *twins) compare() {
 			fmt.Fprintln(&b, sum(p))
 			return errors.Join(err, err2)
 		})
+		if err != nil {
+			w.t.Logf("the walk of %s: %v", dir, err)
+		}
 		return b.String(), err
 	})
 	a, b := strings.Split(trees[0], "\n"), strings.Split(trees[1], "\n")
