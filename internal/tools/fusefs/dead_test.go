@@ -168,34 +168,59 @@ func await(t *testing.T, r interface{ Read([]byte) (int, error) }, want string) 
 	}
 }
 
-// TestUnmountDead: a mount whose server does not answer can be unmounted, and says what was not made stable.
-func TestUnmountDead(t *testing.T) {
+// forced is a mount that is unmounted as by umount -f while its server does not answer.
+type forced struct {
+	*Mount
+	line   *line
+	client *nfsbox.Client
+	served chan struct{} // closed when nobody serves it any more
+}
+
+func mountForced(t *testing.T, served string) *forced {
+	t.Helper()
 	need.Fuse(t)
 	need.Root(t, "others start fusermount3, which would close this process' file on the mount as it begins, and wait for the server")
 	l := newLine()
-	c := dial(t, serve(t, t.TempDir()), nfsbox.WithHard(), nfsbox.WithDialer(l.dial))
-	m, err := New(c.FS(), t.TempDir(), Options{Source: "dead", Times: DefaultTimes, AllowOther: os.Geteuid() == 0})
+	f := &forced{line: l, client: dial(t, serve(t, served), nfsbox.WithHard(), nfsbox.WithDialer(l.dial)), served: make(chan struct{})}
+	var err error
+	f.Mount, err = New(f.client.FS(), t.TempDir(), Options{Source: "dead", Times: DefaultTimes, AllowOther: os.Geteuid() == 0})
 	expect.OK(t, err)
-	served := make(chan struct{})
 	go func() {
-		defer close(served)
-		m.Serve()
+		defer close(f.served)
+		f.Serve()
 	}()
-	expect.OK(t, m.Wait())
+	expect.OK(t, f.Wait())
+	return f
+}
+
+// end unmounts though a file is open, in the name of somebody who does not want to wait.
+func (f *forced) end(t *testing.T, open *os.File) Unfinished {
+	t.Helper()
+	expect.OK(t, Unmount(f.dir, false, true))
+	<-f.served
+	if err := open.Close(); err == nil {
+		t.Error("a close succeeds that nobody has answered")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	u := f.Drain(ctx)
+	f.line.hold(false)
+	if err := f.client.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		t.Log(err) // it may tell of the bytes, too
+	}
+	return u
+}
+
+// TestUnmountDead: a mount whose server does not answer can be unmounted, and says what was not made stable.
+func TestUnmountDead(t *testing.T) {
+	m := mountForced(t, t.TempDir())
 	f, err := os.Create(filepath.Join(m.dir, "f"))
 	expect.OK(t, err)
 	_, err = f.WriteString("lost")
 	expect.OK(t, err)
 	expect.OK(t, os.Rename(f.Name(), filepath.Join(m.dir, "moved")))
-	l.hold(true)
-	expect.OK(t, Unmount(m.dir, false, true)) // as umount -f: though the file is open, nothing stays mounted
-	<-served
-	if err := f.Close(); err == nil {
-		t.Error("the close of what cannot be made stable succeeds")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // who unmounts does not want to wait
-	u := m.Drain(ctx)
+	m.line.hold(true)
+	u := m.end(t, f)
 	if u.Open != 1 || len(u.Errors) == 0 {
 		t.Errorf("reported: %+v", u)
 	}
@@ -204,8 +229,26 @@ func TestUnmountDead(t *testing.T) {
 			t.Errorf("reported: %v, want %s", err, want)
 		}
 	}
-	l.hold(false)
-	if err := c.Close(); err != nil && !errors.Is(err, context.Canceled) {
-		t.Log(err) // it may tell of the bytes, too
+}
+
+// TestUnmountDeadReader: whoever reads has nothing to lose, and is not reported.
+func TestUnmountDeadReader(t *testing.T) {
+	served := t.TempDir()
+	expect.OK(t, os.WriteFile(filepath.Join(served, "f"), bytes.Repeat([]byte("old\n"), 100_000), 0o666))
+	m := mountForced(t, served)
+	f, err := os.Open(filepath.Join(m.dir, "f"))
+	expect.OK(t, err)
+	m.line.hold(true)
+	read := make(chan error, 1)
+	go func() {
+		_, err := f.Read(make([]byte, 1))
+		read <- err
+	}()
+	expect.Soon(t, "something waits for the server", m.line.reached)
+	if u := m.end(t, f); u.Open != 0 || len(u.Errors) != 0 {
+		t.Errorf("reported: %+v", u)
+	}
+	if <-read == nil {
+		t.Error("a read succeeds that nobody has answered")
 	}
 }

@@ -235,13 +235,16 @@ func (m *Mount) Drain(ctx context.Context) Unfinished {
 		d.close()
 	}
 	u := Unfinished{Open: m.settle.drain(ctx)}
+	_, before := m.settle.errors()
 	m.stop() // ends what is left
 	if u.Open > 0 {
 		over, cancel := context.WithTimeout(context.Background(), settleAge)
 		defer cancel()
-		m.settle.drain(over) // their errors say how much
+		left := m.settle.drain(over) // their errors say how much
+		_, failed := m.settle.errors()
+		u.Open = left + failed - before // others have closed as well, and had nothing to lose
 	}
-	u.Errors = m.settle.errors()
+	u.Errors, _ = m.settle.errors()
 	return u
 }
 

@@ -16,6 +16,7 @@ type settling struct {
 	closing   int
 	changed   chan struct{} // closed, and made anew, when one is done
 	failed    []error       // of closes that nobody waited for
+	failures  int           // how many there were, of which failed has the first
 }
 
 func (s *settling) init() {
@@ -43,6 +44,9 @@ func (s *settling) end(err error) bool {
 	defer s.mu.Unlock()
 	s.closing--
 	kept := err == nil
+	if err != nil {
+		s.failures++
+	}
 	if err != nil && len(s.failed) < maxTold {
 		s.failed, kept = append(s.failed, err), true
 	}
@@ -51,10 +55,10 @@ func (s *settling) end(err error) bool {
 	return kept
 }
 
-func (s *settling) errors() []error {
+func (s *settling) errors() (all []error, count int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.failed
+	return s.failed, s.failures
 }
 
 // pending is how many files are on their way, and what is closed when that changes. Announcements are dropped that are

@@ -476,15 +476,15 @@ func TestSettling(t *testing.T) {
 	}
 	s.end(io.ErrUnexpectedEOF)
 	<-changed
-	if s.drain(t.Context()) != 0 || len(s.errors()) != 1 {
-		t.Errorf("left: %v", s.errors())
+	if all, n := s.errors(); s.drain(t.Context()) != 0 || len(all) != 1 || n != 1 {
+		t.Errorf("left: %v, %d", all, n)
 	}
 	for range 2 * maxTold {
 		s.begin(f)
 		s.end(io.EOF)
 	}
-	if len(s.errors()) != maxTold {
-		t.Errorf("%d errors are kept", len(s.errors()))
+	if all, n := s.errors(); len(all) != maxTold || n != 1+2*maxTold {
+		t.Errorf("%d errors are kept of %d", len(all), n)
 	}
 }
 

@@ -235,6 +235,9 @@ func (o *Options) drain(p *place.Place, m *fusefs.Mount, told *socket) *Report {
 	for _, err := range u.Errors {
 		r.Problems = append(r.Problems, err.Error())
 	}
+	if r.Files > 0 && len(u.Errors) == 0 {
+		r.Problems = append(r.Problems, fmt.Sprintf("files of which the server has not confirmed what was written: %d", r.Files))
+	}
 	if r.Bytes > 0 {
 		r.Problems = append(r.Problems, fmt.Sprintf("%d bytes were not made stable, and are lost", r.Bytes))
 	}
