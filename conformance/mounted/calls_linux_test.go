@@ -2,6 +2,7 @@ package mounted
 
 import (
 	"bufio"
+	"go/build"
 	"io/fs"
 	"net/http"
 	"path/filepath"
@@ -17,13 +18,17 @@ import (
 // directory too, a GETATTR and an ACCESS.
 const enough = 1.2
 
-// TestCalls counts what the server is asked for a listing of a tree with all attributes, and for an archive of it.
+// TestCalls counts what the server is asked for a listing of a tree with all attributes, and for an archive of it: of a
+// part of Go's sources, and in a soak of all that Go is made of.
 func TestCalls(t *testing.T) {
 	bin := command(t)
 	program(t, "tar")
 	at := home(t)
 	srv := filepath.Join(at, "srv")
 	tree := source()
+	if soak() {
+		tree = build.Default.GOROOT
+	}
 	tool(t, "/", "cp", "-r", tree, srv)
 	dirs, files := count(t, srv)
 	address, err := port.Free("127.0.0.1")
@@ -34,12 +39,17 @@ func TestCalls(t *testing.T) {
 		opens   int
 		options string
 		args    []string
+		lists   bool // it asks for access control lists (acl(5)), file by file: nothing in NFSv3 says which file has none
 	}{
-		// Lists (acl(5)) are asked for, file by file, by ls -l alone: nothing in NFSv3 says which file has none.
-		{"ls -lR", dirs, "localio=off,noacl", []string{"ls", "-lR", "."}},
-		{"tar c", dirs + files, "localio=off", []string{"tar", "-cf", filepath.Join(at, "tar"), "."}},
+		{"ls -lR", dirs, "localio=off", []string{"ls", "-lR", "."}, true},
+		{"ls -lR, noacl", dirs, "localio=off,noacl", []string{"ls", "-lR", "."}, false},
+		{"tar c", dirs + files, "localio=off", []string{"tar", "-cf", filepath.Join(at, "tar"), "."}, false},
+		{"tar c, noacl", dirs + files, "localio=off,noacl", []string{"tar", "-cf", filepath.Join(at, "tar"), "."}, false},
 	} {
 		t.Run(one.name, func(t *testing.T) {
+			if one.lists && !soak() {
+				t.Skip("NOT TESTED but in a soak, NFSBOX_SOAK=1")
+			}
 			// On a slow machine the time of entries is over before they are used, and they are asked for again.
 			for range 10 {
 				m := mountAt(t, bin, url.String(), makeDir(t, at, one.name), one.options)
@@ -51,7 +61,7 @@ func TestCalls(t *testing.T) {
 				}
 				must := spent["READDIRPLUS"] + spent["READDIR"] + spent["READ"] + 2*float64(one.opens)
 				t.Logf("%d directories, %d files: %g calls, %.2fx of %g: %v", dirs, files, spent.all(), spent.all()/must, must, spent)
-				if spent.all() <= enough*must {
+				if spent.all() <= enough*must || one.lists && spent.all()-spent["GETACL"] <= enough*must {
 					return
 				}
 			}

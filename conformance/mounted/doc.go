@@ -2,7 +2,8 @@
 // configurations (our server and nfs-ganesha, with and without a cache, with and without LOCALIO) meets one set of
 // checks: what POSIX promises (internal/testkit/posixsuite), operations by chance beside a local twin, a source tree
 // unpacked and packed again, a git repository, a data base with two writers, and the matrix of rights with several users
-// of one mount. What a listing and an archive of a tree cost the server is counted in calls.
+// of one mount. What a listing and an archive of a tree cost the server is counted in calls. A soak stops servers, and kills
+// whoever waits for them.
 //
 //	go test ./conformance/mounted                         # builds the command, and judges it
 //	NFSBOX_BINARY=path go test ./conformance/mounted      # judges another build

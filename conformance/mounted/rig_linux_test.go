@@ -66,8 +66,11 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// TestMain removes what was built.
+// TestMain removes what was built. A process that is to be an actor (see TestStopped) has no tests.
 func TestMain(m *testing.M) {
+	if kind := os.Getenv(actorKind); kind != "" {
+		os.Exit(act(kind))
+	}
 	code := m.Run()
 	if needed.Load() && os.Getenv("NFSBOX_BINARY") == "" {
 		if path, err := built(); err == nil {
@@ -183,7 +186,13 @@ func serve(t *testing.T, bin, dir string, flags ...string) (*url.URL, *process) 
 	state, err := os.MkdirTemp("", "mounted-state-")
 	expect.OK(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(state) }) // what the server keeps is of no use
-	args := []string{"serve", dir, "--listen", "127.0.0.1:0", "--state-dir", state, "--localio-dir", state, "--grace", "0s"}
+	return serveAt(t, bin, dir, "127.0.0.1:0", state, flags...)
+}
+
+// serveAt is serve at an address, with a state that may be that of a server before.
+func serveAt(t *testing.T, bin, dir, address, state string, flags ...string) (*url.URL, *process) {
+	t.Helper()
+	args := []string{"serve", dir, "--listen", address, "--state-dir", state, "--localio-dir", state, "--grace", "0s"}
 	p := start(t, bin, append(args, flags...)...)
 	t.Cleanup(func() {
 		if !p.end() {
