@@ -1,0 +1,44 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+var (
+	// ErrDamaged says that an object of the store is not what the snapshot says of it: it is missing, other
+	// bytes, or breaks the format. The error is a *DamagedError, and names it.
+	ErrDamaged = errors.New("the snapshot is damaged")
+	// ErrNoSnapshot says that the store has no snapshot of that name, or no complete one.
+	ErrNoSnapshot = errors.New("no such snapshot")
+	// ErrName says that a name, an id or a tag of a snapshot is not one.
+	ErrName = errors.New("not a name of snapshots")
+	// ErrTooLong says that an object has more attributes, or pieces, than a snapshot can keep.
+	ErrTooLong = errors.New("more than a snapshot can keep of one object")
+	// ErrVersion says that a snapshot is of another version of the format.
+	ErrVersion = errors.New("the snapshot was made by another version of nfsbox")
+)
+
+// DamagedError is an [ErrDamaged].
+type DamagedError struct {
+	Key string // of the object
+	Err error  // what is wrong with it
+}
+
+// Error implements error.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("object %s: %v: %v", e.Key, ErrDamaged, e.Err)
+}
+
+// Unwrap returns ErrDamaged, the reason, and what it is to users of a file system: vfs.ErrIO.
+func (e *DamagedError) Unwrap() []error { return []error{ErrDamaged, e.Err, vfs.ErrIO} }
+
+// damaged is err as the damage of an object.
+func damaged(key string, err error) error {
+	if _, ok := errors.AsType[*DamagedError](err); ok {
+		return err
+	}
+	return &DamagedError{key, err}
+}

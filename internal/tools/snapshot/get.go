@@ -1,0 +1,236 @@
+package snapshot
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/nfsbox/nfsbox/internal/server/object"
+)
+
+// maxDecoders bounds how many processors unpack at once.
+const maxDecoders = 4
+
+// getter reads objects, and keeps what was read last. It is safe for concurrent use. Every byte that it
+// returns was compared with the SHA-256 that the snapshot has of it.
+type getter struct {
+	store object.Store
+	dec   *zstd.Decoder
+	turn  chan struct{} // held by the one that takes units
+	units chan struct{}
+
+	mu   sync.Mutex
+	have map[where]*held
+	used list.List // of *held that are done; the last one was used last
+	size int64
+}
+
+// where is what was read: an object, or a range of one.
+type where struct {
+	key string
+	at  int64
+	n   int64
+}
+
+// held is what was read, or is being read.
+type held struct {
+	where where
+	done  chan struct{} // closed when the others are set
+	b     []byte
+	err   error
+	place *list.Element
+}
+
+func newGetter(store object.Store) (*getter, error) {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(maxDecoders), zstd.WithDecoderMaxMemory(maxPiece),
+		zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return nil, err
+	}
+	return &getter{
+		store: store, dec: dec, turn: make(chan struct{}, 1), units: make(chan struct{}, fetchUnits), have: make(map[where]*held),
+	}, nil
+}
+
+// piece returns the bytes of a piece. key is that of the object that has it. The caller does not change them.
+func (g *getter) piece(ctx context.Context, key string, p *Piece) ([]byte, error) {
+	return g.shared(ctx, where{key, p.At, p.stored()}, func() ([]byte, error) { return g.fetch(ctx, key, p) })
+}
+
+// part returns the lines of a part.
+func (g *getter) part(ctx context.Context, sum object.Sum) ([]byte, error) {
+	key := object.ContentKey(sum)
+	return g.shared(ctx, where{key, 0, -1}, func() ([]byte, error) {
+		release, err := g.enter(ctx, 2*maxPlain)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		packed, err := g.read(ctx, key, 0, -1, maxPlain, sum)
+		if err != nil {
+			return nil, err
+		}
+		return g.unpack(key, packed, maxPlain)
+	})
+}
+
+// shared returns what get does, or what another call has got.
+func (g *getter) shared(ctx context.Context, at where, get func() ([]byte, error)) ([]byte, error) {
+	for {
+		g.mu.Lock()
+		h, ok := g.have[at]
+		if !ok {
+			h = &held{where: at, done: make(chan struct{})}
+			g.have[at] = h
+			g.mu.Unlock()
+			h.b, h.err = get()
+			g.keep(h)
+			return h.b, h.err
+		}
+		if h.place != nil {
+			g.used.MoveToBack(h.place)
+		}
+		g.mu.Unlock()
+		select {
+		case <-h.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		// The context of the one that read may have ended: that is no answer for others.
+		if !errors.Is(h.err, context.Canceled) && !errors.Is(h.err, context.DeadlineExceeded) {
+			return h.b, h.err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// keep keeps what was read, and lets go of what was not used for longest. Errors are not kept.
+func (g *getter) keep(h *held) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	defer close(h.done)
+	if h.err != nil {
+		delete(g.have, h.where)
+		return
+	}
+	h.place = g.used.PushBack(h)
+	g.size += int64(len(h.b))
+	for g.size > heldBytes && g.used.Len() > 1 {
+		old := g.used.Remove(g.used.Front()).(*held)
+		g.size -= int64(len(old.b))
+		delete(g.have, old.where)
+	}
+}
+
+// fetch reads a piece.
+func (g *getter) fetch(ctx context.Context, key string, p *Piece) ([]byte, error) {
+	release, err := g.enter(ctx, p.stored()+p.Size)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	n := p.stored()
+	off := p.At
+	if p.Pack == nil {
+		n = -1 // to the end, so that an object that is too long is found
+	}
+	b, err := g.read(ctx, key, off, n, p.stored(), object.Sum(p.Sum))
+	if err != nil || p.Packed == 0 {
+		return b, err
+	}
+	b, err = g.unpack(key, b, p.Size)
+	if err == nil && int64(len(b)) != p.Size {
+		return nil, damaged(key, fmt.Errorf("a piece of %d bytes is unpacked to %d", p.Size, len(b)))
+	}
+	return b, err
+}
+
+// read reads n bytes of an object (-1: to its end), most at most, that have the sum.
+func (g *getter) read(ctx context.Context, key string, off, n, most int64, sum object.Sum) ([]byte, error) {
+	r, info, err := g.store.Get(ctx, key, off, n)
+	if err != nil {
+		return nil, lost(key, err)
+	}
+	defer r.Close() //nolint:errcheck // nothing is written
+	left := info.Size - off
+	if n < 0 && left > most || n >= 0 && left < n {
+		return nil, damaged(key, fmt.Errorf("it has %d bytes at %d, not %d", left, off, most))
+	}
+	b := make([]byte, 0, min(left, most)+1) // the byte more is where ReadAll finds the end
+	for {
+		got, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+got]
+		switch {
+		case errors.Is(err, io.EOF):
+			if object.SumOf(b) != sum {
+				return nil, damaged(key, fmt.Errorf("its bytes have not the SHA-256 %v", sum))
+			}
+			return b, nil
+		case err != nil:
+			return nil, lost(key, err)
+		case len(b) == cap(b):
+			return nil, damaged(key, errors.New("it is longer than its size"))
+		}
+	}
+}
+
+// lost is the error of a Get. What is missing or corrupted is damage; else the store has failed.
+func lost(key string, err error) error {
+	if errors.Is(err, object.ErrNotExist) || errors.Is(err, object.ErrCorrupted) || errors.Is(err, object.ErrRange) {
+		return damaged(key, err)
+	}
+	return err
+}
+
+// unpack unpacks zstd, to most bytes at most.
+func (g *getter) unpack(key string, packed []byte, most int64) ([]byte, error) {
+	var h zstd.Header
+	if err := h.Decode(packed); err != nil {
+		return nil, damaged(key, err)
+	}
+	if h.HasFCS && h.FrameContentSize > uint64(most) {
+		return nil, damaged(key, fmt.Errorf("it says that it is unpacked to %d bytes: %d are the most", h.FrameContentSize, most))
+	}
+	size := most
+	if h.HasFCS {
+		size = int64(h.FrameContentSize)
+	}
+	b, err := g.dec.DecodeAll(packed, make([]byte, 0, size))
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	return b, nil
+}
+
+// enter waits until n more bytes may be in memory, being fetched. The caller calls release.
+func (g *getter) enter(ctx context.Context, n int64) (release func(), err error) {
+	units := int(min(n/fetchUnit+1, fetchUnits))
+	select { // one at a time: two that had half of what they need would wait for each other
+	case g.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-g.turn }()
+	for taken := range units {
+		select {
+		case g.units <- struct{}{}:
+		case <-ctx.Done():
+			g.give(taken)
+			return nil, ctx.Err()
+		}
+	}
+	return func() { g.give(units) }, nil
+}
+
+func (g *getter) give(units int) {
+	for range units {
+		<-g.units
+	}
+}

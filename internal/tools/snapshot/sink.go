@@ -1,0 +1,219 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/nfsbox/nfsbox/internal/server/object"
+)
+
+// maxEncoders bounds how many processors pack at once. Each has a window of packWindow.
+const (
+	maxEncoders = 4
+	packWindow  = 1 << 20
+)
+
+// sink puts content into a store. It is safe for concurrent use.
+type sink struct {
+	store object.Store
+	enc   *zstd.Encoder
+
+	stored atomic.Int64 // bytes that the store did not have
+	dup    atomic.Int64 // bytes that it had
+
+	mu   sync.Mutex
+	sums []object.Sum         // of numbered objects; zero: it is not complete, or was dropped
+	nums map[object.Sum]int64 // of packs that an earlier snapshot has
+	open int                  // how many are not complete
+	err  error                // why the snapshot cannot be finished
+}
+
+func newSink(store object.Store) (*sink, error) {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(packWindow),
+		zstd.WithEncoderConcurrency(min(maxEncoders, runtime.GOMAXPROCS(0))), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return nil, err
+	}
+	return &sink{store: store, enc: enc, nums: make(map[object.Sum]int64)}, nil
+}
+
+// pack returns b as it is to be stored: by zstd if that saves a tenth. packed is its length then, else 0.
+func (s *sink) pack(b []byte) (stored []byte, packed int64) {
+	z := s.enc.EncodeAll(b, make([]byte, 0, len(b)/2))
+	if len(z) > len(b)-len(b)/10 || len(z) >= len(b) {
+		return b, 0
+	}
+	return z, int64(len(z))
+}
+
+// put stores b, which is not empty, as an object of its own.
+func (s *sink) put(ctx context.Context, b []byte) (Piece, error) {
+	stored, packed := s.pack(b)
+	sum, err := s.raw(ctx, stored)
+	return Piece{Size: int64(len(b)), Packed: packed, Sum: digest(sum)}, err
+}
+
+// raw stores b as it is.
+func (s *sink) raw(ctx context.Context, b []byte) (object.Sum, error) {
+	sum := object.SumOf(b)
+	_, stored, err := object.PutContent(ctx, s.store, sum, int64(len(b)), bytes.NewReader(b))
+	if stored {
+		s.stored.Add(int64(len(b)))
+	} else if err == nil {
+		s.dup.Add(int64(len(b)))
+	}
+	return sum, err
+}
+
+// number takes the next number, for an object that is not complete yet.
+func (s *sink) number() (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.numberLocked()
+}
+
+func (s *sink) numberLocked() (int64, error) {
+	if len(s.sums) >= maxObjects {
+		return 0, fmt.Errorf("%w: it has %d parts and packs", ErrTooLong, len(s.sums))
+	}
+	s.sums = append(s.sums, object.Sum{})
+	s.open++
+	return int64(len(s.sums)) - 1, nil
+}
+
+// complete stores the object of a number. After an error the snapshot cannot be finished.
+func (s *sink) complete(ctx context.Context, number int64, stored []byte) error {
+	sum, err := s.raw(ctx, stored)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.failLocked(err)
+		return err
+	}
+	s.sums[number] = sum
+	s.open--
+	return nil
+}
+
+// drop forgets the object of a number that nothing refers to.
+func (s *sink) drop(number int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sums[number] = object.Sum{}
+}
+
+// table returns the sums of all numbers, or why there cannot be one.
+func (s *sink) table() ([]object.Sum, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil && s.open > 0 {
+		return nil, fmt.Errorf("%d parts or packs were not stored", s.open)
+	}
+	return s.sums, s.err
+}
+
+func (s *sink) failLocked(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// known returns the number of a pack that the store has.
+func (s *sink) known(sum object.Sum) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number, ok := s.nums[sum]; ok {
+		return number, nil
+	}
+	number, err := s.numberLocked()
+	if err != nil {
+		return 0, err
+	}
+	s.sums[number] = sum
+	s.nums[sum] = number
+	s.open--
+	return number, nil
+}
+
+// sum is that of a numbered object.
+func (s *sink) sum(number int64) object.Sum {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sums[number]
+}
+
+// packer fills packs with small pieces. It is safe for concurrent use.
+type packer struct {
+	sink *sink
+	full chan struct{} // a place for each pack that is being stored
+
+	mu     sync.Mutex
+	number int64
+	buf    []byte // nil: none is open
+}
+
+func newPacker(s *sink) *packer { return &packer{sink: s, full: make(chan struct{}, packsOpen-1)} }
+
+// add puts b, which is not empty and at most smallFile bytes long, into a pack. The call that fills a
+// pack stores it, and waits while another is stored.
+func (p *packer) add(ctx context.Context, b []byte) (Piece, error) {
+	stored, packed := p.sink.pack(b)
+	piece := Piece{Size: int64(len(b)), Packed: packed, Sum: digest(object.SumOf(stored))}
+	p.mu.Lock()
+	number, full, err := p.room(len(stored))
+	if err == nil {
+		at := p.number
+		piece.Pack, piece.At = &at, int64(len(p.buf))
+		p.buf = append(p.buf, stored...)
+	}
+	p.mu.Unlock()
+	if full != nil {
+		err = p.store(ctx, number, full)
+	}
+	return piece, err
+}
+
+// room makes room for n bytes. It returns the pack that is full by now, if one is.
+func (p *packer) room(n int) (number int64, full []byte, err error) {
+	if len(p.buf)+n > maxPack {
+		number, full, p.buf = p.number, p.buf, nil
+	}
+	if p.buf == nil {
+		if p.number, err = p.sink.number(); err != nil {
+			return number, full, err
+		}
+		p.buf = make([]byte, 0, n)
+	}
+	return number, full, nil
+}
+
+func (p *packer) store(ctx context.Context, number int64, full []byte) error {
+	select {
+	case p.full <- struct{}{}:
+	case <-ctx.Done():
+		p.sink.mu.Lock()
+		defer p.sink.mu.Unlock()
+		p.sink.failLocked(ctx.Err())
+		return ctx.Err()
+	}
+	defer func() { <-p.full }()
+	return p.sink.complete(ctx, number, full)
+}
+
+// flush stores the pack that is open. Nothing is added meanwhile.
+func (p *packer) flush(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.buf == nil {
+		return nil
+	}
+	full := p.buf
+	p.buf = nil
+	return p.store(ctx, p.number, full)
+}
