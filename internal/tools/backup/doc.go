@@ -1,0 +1,23 @@
+// Package backup takes a snapshot of a tree (package snapshot), of which an earlier one may have most.
+//
+// # What is read
+//
+// The tree is joined by name with the earlier snapshot (package delta), which costs a listing of each
+// directory. An object is taken from the snapshot, and nothing asked for it, if size, mtime, ctime and file id
+// are what they were, unless its times are so near to the beginning of the earlier one, or later, that a
+// change behind them may have no trace. The [Summary] counts what was read, and why.
+//
+// A file is as it was from one moment to another if its size, mtime and ctime are the same before and after
+// it was read. If not, it is read again, and then kept and marked ([snapshot.Entry].Changed).
+//
+// # What is not there
+//
+// An item that vanished before its turn is a note. One that fails is an error, and then the snapshot is
+// incomplete: it is kept, and says so. Run takes the earlier snapshot that it is given; which that may be, its caller
+// decides, by snapshot.Find: never an incomplete one that nobody named.
+//
+// # Memory
+//
+// What packages walk, delta and snapshot have, [maxLinked] objects with several names, and for each file that
+// is read what snapshot.Writer.Data takes.
+package backup

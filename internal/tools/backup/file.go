@@ -1,0 +1,209 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nfsbox/nfsbox/internal/base/posixacl"
+	"github.com/nfsbox/nfsbox/internal/tools/delta"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// errVanished says that an object that was listed is gone.
+var errVanished = errors.New("it vanished")
+
+// gone marks the errors of an object that is gone.
+func gone(err error) error {
+	if errors.Is(err, vfs.ErrStale) || errors.Is(err, vfs.ErrNoEnt) {
+		return fmt.Errorf("%w: %w", errVanished, err)
+	}
+	return err
+}
+
+// linked names an object with several names.
+type linked struct {
+	fs [2]uint64
+	id uint64
+}
+
+// contents are what an object with several names has, once done is closed. If ok is false, it could not be
+// read under its first name.
+type contents struct {
+	left uint32 // names that were not met
+	done chan struct{}
+	ok   bool
+	e    snapshot.Entry
+}
+
+// file reads a file, and adds it. What it returns ends the backup.
+func (r *run) file(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.Entry) error {
+	c, first := r.link(&e.Attr)
+	if c != nil && !first {
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if c.ok {
+			name := e.Name
+			*e = c.e
+			e.Name = name
+			return r.add(ctx, d, e)
+		}
+	}
+	err := r.read(ctx, h, e)
+	if c != nil && first {
+		c.e, c.ok = *e, err == nil
+		close(c.done)
+	}
+	if err != nil {
+		if source := (*sourceError)(nil); !errors.As(err, &source) {
+			return err // of the store
+		}
+		return r.failed(ctx, d.Path(e.Name), gone(err))
+	}
+	if e.Changed {
+		r.changed.Add(1)
+		r.o.Progress.Report(progress.Event{Type: "note", Kind: "changed", Path: d.Path(e.Name), Message: "it changed while it was read, twice: what was read is kept, and marked"})
+	}
+	return r.add(ctx, d, e)
+}
+
+// link finds what is known of an object with several names; nil if it has one, or there are too many.
+func (r *run) link(a *vfs.Attr) (c *contents, first bool) {
+	if a.Nlink < 2 {
+		return nil, false
+	}
+	key := linked{a.FSID, a.FileID}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c = r.links[key]; c != nil {
+		if c.left--; c.left == 0 {
+			delete(r.links, key)
+		}
+		return c, false
+	}
+	if len(r.links) >= maxLinked {
+		return nil, false
+	}
+	c = &contents{left: a.Nlink - 1, done: make(chan struct{})}
+	r.links[key] = c
+	return c, true
+}
+
+// sourceError is an error of the tree, and not of the store.
+type sourceError struct{ err error }
+
+func (e *sourceError) Error() string { return e.err.Error() }
+func (e *sourceError) Unwrap() error { return e.err }
+
+// source marks err as the tree's; nil is none.
+func source(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &sourceError{err}
+}
+
+// read reads a file until it has not changed meanwhile, twice at most.
+func (r *run) read(ctx context.Context, h vfs.Handle, e *snapshot.Entry) error {
+	for try := range 2 {
+		f, _, err := r.o.FS.Open(ctx, vfs.At{H: h, Label: e.Name}, &vfs.OpenHow{Access: vfs.ShareRead})
+		if err != nil {
+			return source(err)
+		}
+		before := e.Attr
+		n, err := r.data(ctx, f, e)
+		if cerr := f.Close(ctx); err == nil && cerr != nil {
+			err = source(cerr)
+		}
+		if err != nil {
+			return err
+		}
+		r.filesRead.Add(1)
+		r.bytesOfRead.Add(n)
+		if err := r.extra(ctx, h, e); err != nil {
+			return source(err)
+		}
+		after, err := r.o.FS.GetAttr(ctx, h, vfs.MaskV3)
+		if err != nil {
+			return source(err)
+		}
+		same := e.Attr.Size == after.Size && before.Mtime.Equal(after.Mtime) && before.Ctime.Equal(after.Ctime)
+		if size := e.Attr.Size; try == 1 || same {
+			e.Attr = after
+			e.Attr.Size, e.Changed = size, !same
+			return nil
+		}
+		e.Attr = after
+	}
+	return nil
+}
+
+// data stores the data of a file, and sets its size to what there was. n is how many bytes were read.
+func (r *run) data(ctx context.Context, f vfs.File, e *snapshot.Entry) (n uint64, err error) {
+	s := &stream{ctx: ctx, f: f, size: e.Attr.Size}
+	if e.Attr.Has(vfs.MaskUsed) && e.Attr.Used < e.Attr.Size {
+		s.zeros = true
+		if s.seek, _ = vfs.As[vfs.HoleSeeker](f); s.seek != nil {
+			s.zeros = false
+		}
+	}
+	c, got, err := r.w.Data(ctx, s, int64(e.Attr.Size), s.all)
+	if s.err != nil {
+		return 0, source(s.err)
+	}
+	e.Content = c
+	e.Attr.Size = s.end
+	return uint64(got), err
+}
+
+// extra sets the lists and the extended attributes of an object.
+func (r *run) extra(ctx context.Context, h vfs.Handle, e *snapshot.Entry) error {
+	e.Extra = snapshot.Extra{}
+	if err := r.lists(ctx, h, e); err != nil {
+		return err
+	}
+	if r.xattr == nil {
+		return nil
+	}
+	names, err := r.xattr.Xattrs(ctx, h)
+	if errors.Is(err, vfs.ErrNotSupp) {
+		return nil
+	}
+	for _, name := range names {
+		value, verr := r.xattr.Xattr(ctx, h, name)
+		if errors.Is(verr, vfs.ErrNoXattr) {
+			continue // it was removed meanwhile
+		}
+		if verr != nil {
+			return fmt.Errorf("extended attribute %q: %w", name, verr)
+		}
+		e.Extra.AddXattr(name, value)
+	}
+	if err != nil {
+		return fmt.Errorf("extended attributes: %w", err)
+	}
+	return nil
+}
+
+// lists sets the access control lists of an object, if it has others than its mode.
+func (r *run) lists(ctx context.Context, h vfs.Handle, e *snapshot.Entry) error {
+	if r.acl == nil {
+		return nil
+	}
+	acl, err := r.acl.ACL(ctx, h)
+	if errors.Is(err, vfs.ErrNotSupp) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("access control list: %w", err)
+	}
+	if !posixacl.Minimal(acl.Access) || len(acl.Default) > 0 {
+		e.Extra.SetACL(acl)
+	}
+	return nil
+}
