@@ -82,7 +82,12 @@ func (c *Client) cacheStats() CacheStats {
 	if c.cache == nil {
 		return CacheStats{State: "off"}
 	}
-	return CacheStats(c.cache.Stats())
+	s := c.cache.Stats()
+	return CacheStats{
+		State: s.State, Why: s.Why, Entries: s.Entries, Bytes: s.Bytes, Size: s.Size, Hits: s.Hits, Misses: s.Misses, BytesHit: s.BytesHit,
+		BytesFilled: s.BytesFilled, Stale: s.Stale, Damaged: s.Damaged, BadChecksums: s.BadChecksums, Culled: s.Culled, Refused: s.Refused,
+		Bypassed: s.Bypassed,
+	}
 }
 
 func setFSC(u *URL, v string) error {

@@ -70,21 +70,12 @@ func (c *cacheCmd) ids() ([]uint64, error) {
 
 // cacheEvent is a line of JSON of status.
 type cacheEvent struct {
-	Dir          string `json:"dir"`
-	InUse        bool   `json:"in_use"`
-	Entries      int    `json:"entries"`
-	Bytes        int64  `json:"bytes"`
-	Size         int64  `json:"size"`
-	Hits         uint64 `json:"hits"`
-	Misses       uint64 `json:"misses"`
-	BytesHit     uint64 `json:"bytes_hit"`
-	BytesFilled  uint64 `json:"bytes_filled"`
-	Stale        uint64 `json:"stale"`
-	Damaged      uint64 `json:"damaged"`
-	BadChecksums uint64 `json:"bad_checksums"`
-	Culled       uint64 `json:"culled"`
-	Refused      uint64 `json:"refused"`
-	Bypassed     uint64 `json:"bypassed"`
+	Dir     string `json:"dir"`
+	InUse   bool   `json:"in_use"`
+	Entries int    `json:"entries"`
+	Bytes   int64  `json:"bytes"`
+	Size    int64  `json:"size"`
+	store.Counts
 }
 
 // cachedEvent is a line of JSON of ls and verify.
@@ -166,10 +157,7 @@ func (c *cacheCmd) status(out *output, cfg *conf.Config) error {
 	if err != nil {
 		return err
 	}
-	v := cacheEvent{
-		Dir: path, InUse: used, Entries: s.Entries, Bytes: s.Bytes, Size: cfg.Size, Hits: s.Hits, Misses: s.Misses, BytesHit: s.BytesHit,
-		BytesFilled: s.BytesFilled, Stale: s.Stale, Damaged: s.Damaged, BadChecksums: s.BadChecksums, Culled: s.Culled, Refused: s.Refused, Bypassed: s.Bypassed,
-	}
+	v := cacheEvent{Dir: path, InUse: used, Entries: s.Entries, Bytes: s.Bytes, Size: cfg.Size, Counts: s.Counts}
 	if c.JSON {
 		return out.event("cache", v)
 	}

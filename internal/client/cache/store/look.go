@@ -47,7 +47,7 @@ func Look(path string) (s Stats, inUse bool, err error) {
 	if err != nil {
 		return s, inUse, err
 	}
-	s = c.stats()
+	s.Counts = c.counts()
 	s.State, s.Entries = "on", len(all)
 	for _, f := range all {
 		s.Bytes += int64(f.blocks) * block

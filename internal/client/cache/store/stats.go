@@ -31,14 +31,8 @@ func (c *Counters) all() []*atomic.Uint64 {
 	}
 }
 
-// Stats are a Store's figures: see [Counters] for those that count.
-type Stats struct {
-	State   string `json:"state"`         // "on", "full" or "broken"
-	Why     string `json:"why,omitempty"` // full or broken: why
-	Entries int    `json:"entries"`
-	Bytes   int64  `json:"bytes"` // that the entries take
-	Size    int64  `json:"size"`  // that they may take; 0: no bound but the disk's
-
+// Counts are what Counters have counted, by the names that JSON has for them.
+type Counts struct {
 	Hits         uint64 `json:"hits"`
 	Misses       uint64 `json:"misses"`
 	BytesHit     uint64 `json:"bytes_hit"`
@@ -51,8 +45,18 @@ type Stats struct {
 	Bypassed     uint64 `json:"bypassed"`
 }
 
-func (c *Counters) stats() Stats {
-	return Stats{
+// Stats are a Store's figures: see [Counters] for those that count.
+type Stats struct {
+	State   string `json:"state"`         // "on", "full" or "broken"
+	Why     string `json:"why,omitempty"` // full or broken: why
+	Entries int    `json:"entries"`
+	Bytes   int64  `json:"bytes"` // that the entries take
+	Size    int64  `json:"size"`  // that they may take; 0: no bound but the disk's
+	Counts
+}
+
+func (c *Counters) counts() Counts {
+	return Counts{
 		Hits: c.Hits.Load(), Misses: c.Misses.Load(), BytesHit: c.BytesHit.Load(), BytesFilled: c.BytesFilled.Load(),
 		Stale: c.Stale.Load(), Damaged: c.Damaged.Load(), BadChecksums: c.BadChecksums.Load(),
 		Culled: c.Culled.Load(), Refused: c.Refused.Load(), Bypassed: c.Bypassed.Load(),
@@ -61,7 +65,7 @@ func (c *Counters) stats() Stats {
 
 // Stats returns the figures, which grow from run to run.
 func (s *Store) Stats() Stats {
-	out := s.Count.stats()
+	out := Stats{Counts: s.Count.counts()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out.State, out.Entries, out.Bytes, out.Size = "on", len(s.index.at), s.index.blocks*block, s.o.Size
