@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/ops"
 )
 
@@ -29,7 +30,20 @@ func (d *daemon) scrape() *ops.Scrape {
 		if x.local != nil {
 			s.AddDirectory(site.dir, x.local.Snapshot())
 		}
+		if far := x.far.Load(); far != nil {
+			s.AddUpstream(site.from, upstreamOf(far.Stats()))
+		}
 	}
 	s.API, s.Store = d.api.snapshots()
 	return s
+}
+
+// upstreamOf is what is shown of a client of another server.
+func upstreamOf(s nfsbox.Stats) ops.Upstream {
+	return ops.Upstream{
+		Calls: s.RPCs, Retransmits: s.Retransmits, BytesIn: s.BytesIn, BytesOut: s.BytesOut, Locks: uint64(max(s.Locks.Locks, 0)),
+		Entries: uint64(max(s.Cache.Entries, 0)), Bytes: uint64(max(s.Cache.Bytes, 0)), Hits: s.Cache.Hits, Misses: s.Cache.Misses,
+		BytesHit: s.Cache.BytesHit, BytesFilled: s.Cache.BytesFilled, Stale: s.Cache.Stale, BadChecksums: s.Cache.BadChecksums + s.Cache.Damaged,
+		Culled: s.Cache.Culled, Bypassed: s.Cache.Bypassed,
+	}
 }

@@ -42,7 +42,7 @@ func (d *daemon) openUpstream(c *config.Config, e *config.Export, s *site) (*dir
 		return nil, fmt.Errorf("from: %s is this server itself, which listens at %s: name the server that has the files", s.from, at)
 	}
 	x := &directory{tree: treeOfURL(u)}
-	up := d.newUpstream(s, u, true)
+	up := d.newUpstream(s, u, true, x.far.Store)
 	x.fs = up
 	err = up.Connect(ctx)
 	if err == nil {
@@ -72,8 +72,8 @@ func firstTime(s *site, err error) error {
 	return fmt.Errorf("from: %s cannot be reached, and was not before, so that it may be a mistake: start again when it answers: %w", s.from, err)
 }
 
-// newUpstream makes the file system, which is not connected. cached says whether it may use its cache.
-func (d *daemon) newUpstream(s *site, u *nfsbox.URL, cached bool) *upstream.FS {
+// newUpstream makes the file system, which is not connected. cached says whether it may use its cache, and met is told of its client.
+func (d *daemon) newUpstream(s *site, u *nfsbox.URL, cached bool, met func(*nfsbox.Client)) *upstream.FS {
 	cached = cached && (s.cache != "" || s.cacheConf != "")
 	most := export.MaxInner
 	if s.handles == handlesVerbatim {
@@ -84,7 +84,14 @@ func (d *daemon) newUpstream(s *site, u *nfsbox.URL, cached bool) *upstream.FS {
 	return upstream.New(upstream.Options{
 		Name: s.from, Probe: d.probe, FSID: host.Sum64(), Keep: cached, Log: d.log, MaxHandle: most,
 		Longer: "--handles verbatim (handles = \"verbatim\") hands them out as they are, for an export that is the only one",
-		Dial:   func(ctx context.Context) (vfs.FS, error) { return d.dialUpstream(ctx, s, cached) },
+		Dial: func(ctx context.Context) (vfs.FS, error) {
+			far, err := d.dialUpstream(ctx, s, cached)
+			if err != nil {
+				return nil, err
+			}
+			met(far.client)
+			return far, nil
+		},
 	})
 }
 
@@ -98,7 +105,7 @@ func (x *dialled) Unwrap() any  { return x.FS }
 func (x *dialled) Close() error { return x.client.Close() }
 
 // dialUpstream connects to another server.
-func (d *daemon) dialUpstream(ctx context.Context, s *site, cached bool) (vfs.FS, error) {
+func (d *daemon) dialUpstream(ctx context.Context, s *site, cached bool) (*dialled, error) {
 	nobody := vfs.Caller{UID: export.Nobody, GID: export.Nobody}
 	options := []nfsbox.Option{
 		nfsbox.WithCaller(nobody), nfsbox.WithRand(d.w.Rand), nfsbox.WithLocalIO(nfsbox.LocalIOOff),
@@ -265,7 +272,7 @@ func (d *daemon) checkUpstream(e *config.Export) error {
 		return fmt.Errorf("%s is this server itself, which listens at %s: name the server that has the files", s.from, at)
 	}
 	s.offline = 0
-	up := d.newUpstream(&s, u, false)
+	up := d.newUpstream(&s, u, false, func(*nfsbox.Client) {})
 	err = up.Connect(ctx)
 	if err != nil && mayComeYet(err) && d.own != "" && d.reached(&s) {
 		d.log.Warn("the upstream does not answer; a start goes on without it, since it has been reached before",

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/testkit/port"
 	"github.com/nfsbox/nfsbox/oncrpc"
@@ -268,5 +270,42 @@ func TestProxyReload(t *testing.T) {
 	hangUp(t, c)
 	if err := stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestProxyMetrics: what is counted at another server, and of the cache, is among the metrics, by names that Prometheus likes.
+func TestProxyMetrics(t *testing.T) {
+	far, cache := aPort(t), t.TempDir()
+	if err := os.Chmod(cache, 0o700); err != nil { //nolint:gosec // A directory.
+		t.Fatal(err)
+	}
+	farConf := confOf(tree(t, "content"), t.TempDir())
+	farConf.Listen = []string{far}
+	run(t, farConf)
+	c := proxyOf(t, far, "127.0.0.1:0", t.TempDir())
+	c.Exports[0].Cache, c.Metrics = cache, "127.0.0.1:0"
+	u, log, _ := run(t, c)
+	rpc := client(t, u)
+	if got, st := readFile(t, rpc, lookup(t, rpc, mount(t, rpc, "/"), "f")); got != "content" || st != nfs3.NFS3_OK {
+		t.Errorf("%q, %v", got, st)
+	}
+	_, text := get(t, metricsURL(log)+"/metrics")
+	for _, want := range []string{
+		"nfsbox_upstream_cache_misses_total{from=\"" + c.Exports[0].From + "\"} 1\n",
+		"nfsbox_upstream_cache_damaged_total{from=\"" + c.Exports[0].From + "\"} 0\n",
+		"nfsbox_upstream_calls_total{from=\"" + c.Exports[0].From + "\"} ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "nfsbox_upstream_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/config"
 	"github.com/nfsbox/nfsbox/internal/server/daemon/paths"
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
@@ -42,10 +43,11 @@ type directories map[site]*directory
 // directory is one that is open, and its way through the gate.
 type directory struct {
 	fs    vfs.FS
-	local *localfs.FS   // is fs; nil: fs is another server's
-	lanes *iogate.Lanes // nil likewise
-	tree  []byte        // see export.Export
-	ended func()        // called when it is closed
+	far   atomic.Pointer[nfsbox.Client] // of another server, once it was reached; nil: not yet, or it is a directory of this host
+	local *localfs.FS                   // is fs; nil: fs is another server's
+	lanes *iogate.Lanes                 // nil likewise
+	tree  []byte                        // see export.Export
+	ended func()                        // called when it is closed
 }
 
 func (x *directory) close() error {

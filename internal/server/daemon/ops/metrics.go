@@ -55,6 +55,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	w.store(s.Store)
 	w.lanes(&s.Gate)
 	w.directories(s.dirs)
+	w.upstreams(s.far)
 	w.count("slow_calls_total", "Calls above the threshold for slow ones.", s.slow)
 	w.logs(s.lost)
 	w.gauge("directories_leaving", "Directories out of service in which calls are still at work.", float64(s.Leaving))

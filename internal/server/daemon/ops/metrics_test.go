@@ -31,6 +31,21 @@ func TestAddDirectory(t *testing.T) {
 	}
 }
 
+// TestAddUpstream leaves no count out.
+func TestAddUpstream(t *testing.T) {
+	var s Upstream
+	for _, v := range reflect.ValueOf(&s).Elem().Fields() {
+		v.SetUint(21)
+	}
+	sum := s
+	addUpstream(&sum, &s)
+	for field, v := range reflect.ValueOf(sum).Fields() {
+		if v.Uint() != 42 {
+			t.Errorf("%s of two servers with 21 each: %v", field.Name, v)
+		}
+	}
+}
+
 // TestSecondsOf puts values into Prometheus' buckets exactly.
 func TestSecondsOf(t *testing.T) {
 	var h metric.Histogram

@@ -22,6 +22,7 @@ type Scrape struct {
 	Store   *dir.Snapshot     // nil: there is none
 
 	dirs    map[string]localfs.Snapshot
+	far     map[string]Upstream
 	slow    uint64
 	lost    logLosses
 	process process
@@ -36,6 +37,16 @@ func (s *Scrape) AddDirectory(path string, more localfs.Snapshot) {
 	sum := s.dirs[path]
 	addDirectory(&sum, &more)
 	s.dirs[path] = sum
+}
+
+// AddUpstream adds the counts of another server that an export stands for. If several do, they are added up.
+func (s *Scrape) AddUpstream(from string, more Upstream) {
+	if s.far == nil {
+		s.far = make(map[string]Upstream)
+	}
+	sum := s.far[from]
+	addUpstream(&sum, &more)
+	s.far[from] = sum
 }
 
 // complete adds what this package counts itself.
