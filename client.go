@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/nfsbox/nfsbox/internal/client/attrcache"
 	"github.com/nfsbox/nfsbox/internal/client/cache"
 	"github.com/nfsbox/nfsbox/internal/client/localio"
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient"
@@ -27,6 +28,7 @@ type Client struct {
 	cache  *cache.FS // nil: none
 	direct vfs.FS    // what ahead is over
 	ahead  *readahead.FS
+	attrs  *attrcache.FS // nil: nothing is kept
 	fs     *writeback.FS // over ahead, or over what keeps attributes
 
 	pace    *pace.Limiter

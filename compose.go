@@ -32,7 +32,8 @@ func (c *Client) compose(o *config, st *store.Store) {
 	c.ahead = readahead.New(fs, o.ahead)
 	fs = c.ahead
 	if o.keepsAttrs() {
-		fs = attrcache.New(fs, attrcache.Options{Times: attrcache.Times(o.attrTimes), Names: attrcache.Names(o.lookups), Caller: o.FS.Caller})
+		c.attrs = attrcache.New(fs, attrcache.Options{Times: attrcache.Times(o.attrTimes), Names: attrcache.Names(o.lookups), Caller: o.FS.Caller})
+		fs = c.attrs
 	}
 	c.fs = writeback.New(fs, o.buffers)
 }

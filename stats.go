@@ -31,7 +31,17 @@ type Stats struct {
 	Buffers BufferStats  `json:"buffers"`
 	LocalIO LocalIOStats `json:"local_io"`
 	Cache   CacheStats   `json:"cache"`
+	Attrs   AttrStats    `json:"attrs"`
 	Locks   LockStats    `json:"locks"`
+}
+
+// AttrStats are the counters of the attributes, names and rights that are kept (ac in the URL, WithAttrCache). Without that all
+// are 0.
+type AttrStats struct {
+	Objects int    `json:"objects"` // now: of which something is kept
+	Names   int    `json:"names"`   // now: that are kept
+	Hits    uint64 `json:"hits"`    // GETATTR, ACCESS and LOOKUP that were answered from what is kept
+	Misses  uint64 `json:"misses"`  // those that went to the server
 }
 
 // LockStats are the counters of the locks that the client's files have at the server.
@@ -160,6 +170,7 @@ func (c *Client) Stats() Stats {
 		},
 		LocalIO: c.localStats(),
 		Cache:   c.cacheStats(),
+		Attrs:   c.attrStats(),
 		Locks: LockStats{Locks: locks.Locks, Granted: locks.Granted, Denied: locks.Denied, Reclaimed: locks.Reclaimed,
 			Lost: locks.Lost, Unsettled: locks.Unsettled},
 	}
@@ -178,6 +189,13 @@ func (c *Client) Stats() Stats {
 		})
 	}
 	return out
+}
+
+func (c *Client) attrStats() AttrStats {
+	if c.attrs == nil {
+		return AttrStats{}
+	}
+	return AttrStats(c.attrs.Stats())
 }
 
 func procStats(p *nfsclient.ProcStats) ProcStats {

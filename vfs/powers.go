@@ -68,21 +68,17 @@ func Asked(fs FS) FS {
 	return fs
 }
 
-// Keeper is a wrapper that answers questions about names and attributes from what it has kept.
+// Keeper is a wrapper that answers questions about names and attributes from what it has kept, or stands above one that may.
 type Keeper interface {
-	// Anew returns the FS below, for the same caller, which is asked past what is kept.
+	// Anew returns an FS for the same caller that answers as this one, but asks past what is kept.
 	Anew() FS
 }
 
-// Anew returns an FS for the same caller that keeps no answers: fs, or what stands below what does. It is
-// for a wrapper that decides by an answer what becomes of bytes.
+// Anew returns an FS for the same caller that answers as fs, from nothing that was kept. It is for who decides by an
+// answer what becomes of bytes.
 func Anew(fs FS) FS {
-	for range maxWrap {
-		k, ok := fs.(Keeper)
-		if !ok {
-			break
-		}
-		fs = k.Anew()
+	if k, ok := fs.(Keeper); ok {
+		return k.Anew()
 	}
 	return Asked(fs)
 }

@@ -136,6 +136,9 @@ func statsText(name string, s *nfsbox.Stats) string {
 	if s.Cache.State != "off" {
 		b.WriteString(cacheText(&s.Cache))
 	}
+	if a := &s.Attrs; a.Hits+a.Misses > 0 {
+		fmt.Fprintf(&b, "%11s: %s questions were answered from what is kept, %s by the server\n", "attributes", progress.Count(a.Hits), progress.Count(a.Misses))
+	}
 	return b.String()
 }
 

@@ -20,6 +20,7 @@ func (f *FS) Root(ctx context.Context) (vfs.Handle, vfs.Attr, error) {
 	s.mu.Lock()
 	root := s.root
 	a, known, q := s.kept(&root, vfs.MaskV3)
+	s.count(known)
 	s.mu.Unlock()
 	if known {
 		return root, a, nil
@@ -46,6 +47,7 @@ func (f *FS) GetAttr(ctx context.Context, h vfs.Handle, want vfs.Mask) (vfs.Attr
 	}
 	f.s.mu.Lock()
 	a, known, q := f.s.kept(&h, want)
+	f.s.count(known)
 	f.s.mu.Unlock()
 	if known {
 		return a, nil
@@ -112,6 +114,7 @@ func (f *FS) Access(ctx context.Context, h vfs.Handle, want vfs.Access) (vfs.Acc
 func (s *shared) access(h vfs.Handle, who string, want vfs.Access) (granted vfs.Access, a vfs.Attr, known bool, q ask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer func() { s.count(known) }()
 	q = s.ticket()
 	o := s.objects.get(&h)
 	if o == nil || !s.quiet(o) {

@@ -64,6 +64,33 @@ type shared struct {
 	evicted uint64 // the last change of any object that is forgotten
 	floors  floors
 	root    vfs.Handle // zero: not known yet
+	n       Stats
+}
+
+// Stats are counters. Objects and Names are present values, the others only grow.
+type Stats struct {
+	Objects, Names int
+	Hits           uint64 // questions that were answered from what is kept
+	Misses         uint64 // questions that went below
+}
+
+// Stats returns the counters, which all views have in common.
+func (f *FS) Stats() Stats {
+	s := f.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.n
+	n.Objects, n.Names = len(s.objects.m), len(s.names.m)
+	return n
+}
+
+// count notes whether a question was answered from what is kept. s.mu is held.
+func (s *shared) count(known bool) {
+	if known {
+		s.n.Hits++
+	} else {
+		s.n.Misses++
+	}
 }
 
 // New returns inner, the view of o.Caller, with what it answers kept.
@@ -99,4 +126,4 @@ func (f *FS) As(c *vfs.Caller) vfs.FS {
 func (f *FS) Unwrap() any { return f.inner }
 
 // Anew implements vfs.Keeper.
-func (f *FS) Anew() vfs.FS { return f.asked }
+func (f *FS) Anew() vfs.FS { return vfs.Anew(f.inner) }

@@ -46,6 +46,7 @@ func (s *shared) known(dir *vfs.Handle, called string, now int64) (h vfs.Handle,
 func (s *shared) lookup(dir vfs.Handle, called, who string) (h vfs.Handle, attr, dirAttr vfs.Attr, known bool, q ask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer func() { s.count(known) }()
 	q = s.ticket()
 	if s.o.Names == NamesNone {
 		return h, attr, dirAttr, false, q

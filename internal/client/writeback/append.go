@@ -25,7 +25,7 @@ func (f *file) Append(ctx context.Context, p []byte, how vfs.Stability, w *vfs.W
 	case <-ctx.Done():
 		return 0, 0, ctx.Err()
 	}
-	attr, err := f.view.anew().GetAttr(ctx, f.n.h, vfs.MaskSize)
+	attr, err := f.view.Anew().GetAttr(ctx, f.n.h, vfs.MaskSize)
 	if err == nil && !attr.Has(vfs.MaskSize) {
 		err = fmt.Errorf("the size was not sent: %w", vfs.ErrServerFault)
 	}

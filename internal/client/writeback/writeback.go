@@ -41,6 +41,7 @@ var (
 	_ vfs.FS        = (*FS)(nil)
 	_ vfs.Closer    = (*FS)(nil)
 	_ vfs.Unwrapper = (*FS)(nil)
+	_ vfs.Keeper    = (*FS)(nil)
 )
 
 // New returns inner with write-behind, as the view that inner is.
@@ -59,8 +60,13 @@ func New(inner vfs.FS, opt Options) *FS {
 
 func over(inner vfs.FS, s *shared) *FS { return &FS{inner: inner, asked: vfs.Asked(inner), s: s} }
 
-// anew is f with questions that are asked past what is kept.
-func (f *FS) anew() *FS { return &FS{inner: f.inner, asked: vfs.Anew(f.inner), s: f.s} }
+// Anew implements vfs.Keeper. Nothing is kept here but dirty bytes.
+func (f *FS) Anew() vfs.FS {
+	if _, keeps := f.inner.(vfs.Keeper); !keeps {
+		return f
+	}
+	return &FS{inner: f.inner, asked: vfs.Anew(f.inner), s: f.s}
+}
 
 // Unwrap returns the FS below.
 func (f *FS) Unwrap() any { return f.inner }

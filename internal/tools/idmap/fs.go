@@ -27,6 +27,7 @@ type mapped struct {
 var (
 	_ vfs.Holder    = (*mapped)(nil)
 	_ vfs.Unwrapper = (*mapped)(nil)
+	_ vfs.Keeper    = (*mapped)(nil)
 	_ vfs.ACLer     = (*mapped)(nil)
 )
 
@@ -43,6 +44,9 @@ func (f *mapped) Holds(power any) bool {
 	}
 	return true
 }
+
+// Anew implements vfs.Keeper.
+func (f *mapped) Anew() vfs.FS { return &mapped{vfs.Anew(f.FS), f.m} }
 
 // As implements vfs.FS.
 func (f *mapped) As(c *vfs.Caller) vfs.FS { return &mapped{f.FS.As(c), f.m} }

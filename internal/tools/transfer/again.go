@@ -90,10 +90,10 @@ func (s *Source) again(ctx context.Context) (Source, error) {
 	return next, nil
 }
 
-// attributes asks for the source's attributes. An error says that a copy needs one that did
+// attributes asks the source's server for its attributes, past all that is kept of them. An error says that a copy needs one that did
 // not come.
 func (s *Source) attributes(ctx context.Context) (vfs.Attr, error) {
-	a, err := s.FS.GetAttr(ctx, s.Handle, vfs.MaskV3)
+	a, err := vfs.Anew(s.FS).GetAttr(ctx, s.Handle, vfs.MaskV3)
 	if err == nil && !a.Has(needed) {
 		err = fmt.Errorf("the peer sent too few: %w", vfs.ErrServerFault)
 	}
