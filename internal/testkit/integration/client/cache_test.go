@@ -190,3 +190,91 @@ func TestCacheRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestCacheHits: small reads that come a second time cost no READ, and each of them counts as a hit, in a file that
+// others may have read ahead of.
+func TestCacheHits(t *testing.T) {
+	const step, n = 4 << 10, 64
+	mem := memfs.New(memfs.Options{Mode: 0o755, Now: past})
+	want := bytes.Repeat([]byte("content!"), n*step/8)
+	putCached(t, mem, "f", 0o644, want)
+	s := start(t, export.Export{Path: "/", FS: mem})
+	c := dial(t, "nfs://"+s.addr+"/?readahead=0", nfsbox.WithCache(cacheDir(t)))
+	read := func() {
+		t.Helper()
+		f, _, err := c.FS().Open(t.Context(), vfs.At{Dir: rootOf(t, c.FS()), Name: "f"}, &vfs.OpenHow{Access: vfs.ShareRead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := make([]byte, step)
+		for i := range n {
+			got, _, err := f.ReadAt(t.Context(), p, uint64(i*step), nil)
+			if err != nil || !bytes.Equal(p[:got], want[i*step:(i+1)*step]) {
+				t.Fatalf("at %d: %d bytes, %v", i*step, got, err)
+			}
+		}
+		if err := f.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read()
+	reads, before := readsOf(c), c.Stats().Cache
+	read()
+	if more := readsOf(c) - reads; more != 0 {
+		t.Errorf("the second time took %d READs", more)
+	}
+	st := c.Stats().Cache
+	if hits, misses := st.Hits-before.Hits, st.Misses-before.Misses; hits != n || misses != 0 || st.BytesHit-before.BytesHit != n*step {
+		t.Errorf("of %d reads %d hits, %d misses: %+v", n, hits, misses, st)
+	}
+}
+
+// TestLockReadsAnew: with a lock its holder reads what was unlocked before, also by a file that was opened for reading alone, past
+// what is cached of it and what was read ahead.
+func TestLockReadsAnew(t *testing.T) {
+	const size = 2 << 20
+	old, fresh := bytes.Repeat([]byte("before, "), size/8), bytes.Repeat([]byte("and now "), size/8)
+	for name, cached := range map[string]bool{"cached": true, "read ahead": false} {
+		t.Run(name, func(t *testing.T) {
+			var opts []nfsbox.Option
+			until := size / 2 // in sequence, so that more is read ahead
+			if cached {
+				until, opts = size, []nfsbox.Option{nfsbox.WithCache(cacheDir(t))}
+			}
+			mem := memfs.New(memfs.Options{Mode: 0o755, Now: past})
+			putCached(t, mem, "f", 0o644, old)
+			s := start(t, export.Export{Path: "/", FS: mem})
+			fs, other := dial(t, "nfs://"+s.addr+"/?actimeo=600", opts...).FS(), dial(t, "nfs://"+s.addr+"/").FS()
+			f, o, err := fs.Open(t.Context(), vfs.At{Dir: rootOf(t, fs), Name: "f"}, &vfs.OpenHow{Access: vfs.ShareRead})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := make([]byte, 64<<10)
+			for off := 0; off < until; off += len(p) {
+				if n, _, err := f.ReadAt(t.Context(), p, uint64(off), nil); err != nil || !bytes.Equal(p[:n], old[off:off+n]) {
+					t.Fatalf("at %d: %d bytes, %v", off, n, err)
+				}
+			}
+			putCached(t, other, "f", 0o644, fresh)
+			l := &vfs.Lock{Owner: vfs.Owner{Client: "reader"}}
+			if err := vfs.LockerOf(fs).Lock(t.Context(), o.H, l); err != nil {
+				t.Fatal(err)
+			}
+			for off := size / 2; off < size; off += len(p) { // where the reader was
+				if n, _, err := f.ReadAt(t.Context(), p, uint64(off), nil); err != nil || !bytes.Equal(p[:n], fresh[off:off+n]) {
+					t.Fatalf("at %d: %d bytes that are not those of before the lock, %v", off, n, err)
+				}
+			}
+			all := make([]byte, size)
+			if n, _, err := vfs.ReadFull(t.Context(), f, all, 0); err != nil || !bytes.Equal(all[:n], fresh) {
+				t.Errorf("under the lock there are %d bytes that are not those of before it, %v", n, err)
+			}
+			if a, err := fs.GetAttr(t.Context(), o.H, vfs.MaskSize); err != nil || a.Size != uint64(len(fresh)) {
+				t.Errorf("size %d, %v", a.Size, err)
+			}
+			if err := errors.Join(vfs.LockerOf(fs).Unlock(t.Context(), o.H, l), f.Close(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/vfs/iofs"
 	"github.com/nfsbox/nfsbox/vfs/vfstest"
 )
 
@@ -264,5 +266,105 @@ func TestProxyLocks(t *testing.T) {
 	}
 	if err := far.Unlock(t.Context(), hf, &vfs.Lock{Owner: vfs.Owner{Client: "f"}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestProxyLocksOverRestart: when the other server has restarted, the proxy has its clients' locks back, and they know nothing
+// of it.
+func TestProxyLocksOverRestart(t *testing.T) {
+	t.Parallel() // it waits
+	mem := memfs.New(memfs.Options{Mode: 0o777})
+	putCached(t, mem, "f", 0o666, []byte("x"))
+	s := &server{t: t, addr: "127.0.0.1:0"}
+	s.export(export.Export{Path: "/", FS: mem})
+	s.opt.Grace, s.opt.LockStateDir = time.Hour, t.TempDir()
+	s.begin()
+	t.Cleanup(s.end)
+	r := standInFor(t, s.addr, "", nfsbox.Proxy{Answer: time.Minute})
+	c := dial(t, "nfs://"+r.addr+"/")
+	f := openFile(t, treeOf(t, c), "f")
+	if err := f.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	s.end()
+	s.begin()
+	if n := s.srv.Stats().Locks.Locks; n != 0 {
+		t.Fatalf("%d locks behind the restart", n)
+	}
+	root, _, err := r.kept.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _, _, err := r.kept.Lookup(t.Context(), root, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(2 * time.Minute); s.srv.Stats().Locks.Locks == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		// A call by which the broken connection is found sooner than by the proxy's own look.
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		_, _, _ = vfs.LockerOf(r.kept).TestLock(ctx, h, &vfs.Lock{Exclusive: true}) // in a grace, and no more than a call
+		cancel()
+	}
+	if st := s.srv.Stats().Locks; st.Locks != 1 || !st.Grace {
+		t.Errorf("the server has %+v", st)
+	}
+	if err := errors.Join(f.Unlock(), f.Close()); err != nil {
+		t.Error(err)
+	}
+	if st := r.up.Load().Stats().Locks; st.Reclaimed == 0 || st.Lost != 0 || st.Locks != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func treeOf(t *testing.T, c *nfsbox.Client) *iofs.FS {
+	t.Helper()
+	of, err := c.Tree(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return of
+}
+
+// TestProxyACL: access control lists that are set through the proxy are the other server's, and rights go by them.
+func TestProxyACL(t *testing.T) {
+	mem := memfs.New(memfs.Options{Mode: 0o755, Now: past})
+	h := putCached(t, mem, "f", 0o600, []byte("content"))
+	s := start(t, export.Export{Path: "/", FS: mem})
+	r := standInFor(t, s.addr, cacheDir(t), nfsbox.Proxy{Answer: time.Minute})
+	c := dial(t, "nfs://"+r.addr+"/")
+	ann := c.FS().As(&vfs.Caller{UID: 1000, GID: 1000})
+	near, _, _, err := c.FS().Lookup(t.Context(), rootOf(t, c.FS()), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := getCached(t, ann, "f", 100); !errors.Is(err, vfs.ErrAccess) {
+		t.Errorf("before the list: %v", err)
+	}
+	power, ok := vfs.As[nfsbox.ACLer](c.FS())
+	if !ok {
+		t.Fatal("no power")
+	}
+	want := []nfsbox.ACLEntry{
+		{Tag: nfsbox.ACLUserObj, Perm: 6}, {Tag: nfsbox.ACLUser, ID: 1000, Perm: 4}, {Tag: nfsbox.ACLGroupObj}, {Tag: nfsbox.ACLMask, Perm: 4}, {Tag: nfsbox.ACLOther},
+	}
+	if err := power.SetACL(t.Context(), near, nfsbox.ACL{Access: want}); err != nil {
+		t.Fatal(err)
+	}
+	for where, ask := range map[string]func() (nfsbox.ACL, error){
+		"at the server":     func() (nfsbox.ACL, error) { return mem.ACL(t.Context(), h) },
+		"through the proxy": func() (nfsbox.ACL, error) { return power.ACL(t.Context(), near) },
+	} {
+		acl, err := ask()
+		if err != nil {
+			t.Error(where, err)
+		}
+		for _, e := range want {
+			if !slices.Contains(acl.Access, e) {
+				t.Errorf("%s: %+v is not among %+v", where, e, acl.Access)
+			}
+		}
+	}
+	if got, err := getCached(t, ann, "f", 100); err != nil || string(got) != "content" {
+		t.Errorf("whom the list lets in: %q, %v", got, err)
 	}
 }
