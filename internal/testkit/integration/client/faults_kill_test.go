@@ -32,6 +32,7 @@ const (
 	killTreeFiles = 10  // in each directory
 	killsPerCopy  = 4   // out, and in
 	killSeeds     = 5   // of two copies each
+	killSeedsRace = 2   // under the race detector, which is not in the servers
 	soakKills     = 100 // with NFSBOX_SOAK=1
 	// killPatience is enough for the server to come back many times.
 	killPatience = "timeo=50&retrans=20"
@@ -44,6 +45,9 @@ const (
 func TestKilledServer(t *testing.T) {
 	need.Time(t, "copies out of and into servers that are killed")
 	n := killSeeds
+	if raceEnabled {
+		n = killSeedsRace
+	}
 	if os.Getenv("NFSBOX_SOAK") != "" {
 		n = soakKills / (2 * killsPerCopy) * 11 / 10 // some moments come after the end
 	}
