@@ -54,6 +54,18 @@ func (n *node) tell(a *vfs.Attr, now time.Time, t *Times) time.Duration {
 	return n.keep
 }
 
+// saw takes note of a directory's attributes that came with another answer, of which the kernel is not told. Nobody looks
+// the root up, so that nothing else says in time who may search it.
+func (n *node) saw(a *vfs.Attr) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if a.Has(vfs.MaskMode) {
+		n.shared = a.Mode&0o111 == 0o111
+	} else if n.id == rootID {
+		n.shared = false
+	}
+}
+
 // opened notes that the object is opened with the attributes a. pages says that the kernel's pages of it may stay: they
 // were read since an open that found the same. That it was told of a change meanwhile says nothing of them. told
 // says that it knows these attributes already.
@@ -64,6 +76,14 @@ func (n *node) opened(a *vfs.Attr) (pages, told bool) {
 	pages, told = s.valid && s == n.pages, s.valid && s == n.told
 	n.pages = s
 	return pages, told
+}
+
+// changed reports whether a is not what the kernel was told of the object, if it was told at all.
+func (n *node) changed(a *vfs.Attr) bool {
+	s := stampOf(a)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.told.valid && s != n.told
 }
 
 // entryTime is how long an entry of the directory may be kept. The kernel lets anybody through an entry that it has. So

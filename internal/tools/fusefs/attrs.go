@@ -19,7 +19,8 @@ func (m *Mount) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, ou
 	if !ok {
 		return fuse.Status(staleNode)
 	}
-	obj, a, _, err := c.fs.Lookup(c, dir, name)
+	obj, a, dirAttr, err := c.fs.Lookup(c, dir, name)
+	n.saw(&dirAttr)
 	if errors.Is(err, vfs.ErrNoEnt) {
 		keep := n.entryTime(&m.opt, false)
 		if keep == 0 {
@@ -31,7 +32,7 @@ func (m *Mount) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, ou
 	if err != nil {
 		return errno(c, err)
 	}
-	return m.entry(&c, n, name, obj, &a, out)
+	return m.entry(c, n, name, obj, &a, out)
 }
 
 // Forget implements fuse.RawFileSystem.
@@ -45,7 +46,7 @@ func (m *Mount) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.At
 	if !ok {
 		return fuse.Status(staleNode)
 	}
-	return m.answerAttr(&c, n, h, nil, out)
+	return m.answerAttr(c, n, h, nil, out)
 }
 
 func (m *Mount) answerAttr(c *call, n *node, h vfs.Handle, a *vfs.Attr, out *fuse.AttrOut) fuse.Status {
@@ -85,7 +86,7 @@ func (m *Mount) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.At
 	if err != nil {
 		return errno(c, err)
 	}
-	return m.answerAttr(&c, n, h, &wcc.After, out)
+	return m.answerAttr(c, n, h, &wcc.After, out)
 }
 
 // pagesFirst has the kernel write the pages that programs have changed by mappings before a time of change is set: it

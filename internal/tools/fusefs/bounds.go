@@ -12,8 +12,9 @@ const (
 
 	// grace is how long a request goes on that was interrupted by a signal which its process may survive. Then it
 	// is EINTR.
-	grace = 900 * time.Millisecond
-	// watchEvery is how often a request that was interrupted, and a close, looks whether its process dies.
+	grace = 850 * time.Millisecond
+	// watchEvery is how often requests are looked at: whether the kernel has interrupted them, and then, and during a close,
+	// whether their process dies.
 	watchEvery = 50 * time.Millisecond
 	// exitPatience is how long a process that ends by itself waits for its files to be closed. Nothing can
 	// interrupt it any more. Then it ends, and the bytes are sent without it.

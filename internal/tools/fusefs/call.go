@@ -4,6 +4,7 @@ package fusefs
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -12,70 +13,94 @@ import (
 )
 
 // call is one request: its context, and the file system as its process sees it.
+//
+// As a context it costs little while nobody waits for its end. The client below asks it (Err), and only who waits (Done)
+// has a channel made. Nothing but the clock of flights looks whether the kernel has interrupted it.
 type call struct {
-	context.Context
-	fs  vfs.FS
-	now time.Time
-	end context.CancelFunc
+	fs   vfs.FS
+	now  time.Time
+	base context.Context // of all requests
+
+	flights *flights        // where it is under way; nil: nowhere
+	place   int             // there; guarded by flights.mu, as is cancel
+	cancel  <-chan struct{} // closed by the kernel's INTERRUPT; another request's when this one has ended; nil: it has come
+	pid     uint32
+	closes  bool // it is a FLUSH
+
+	mu    sync.Mutex
+	inner context.Context // from the first Done on; its end is this one's
+	stop  context.CancelFunc
+	over  bool
 }
 
 // begin begins a request. It has to be ended.
-func (m *Mount) begin(cancel <-chan struct{}, h *fuse.InHeader) call {
-	ctx, end := context.WithCancel(m.base)
+func (m *Mount) begin(cancel <-chan struct{}, h *fuse.InHeader) *call {
 	now := time.Now()
-	go interruptible(ctx, end, cancel, h.Pid)
-	return call{ctx, m.callers.view(h.Caller, now), now, end}
-}
-
-// interruptible ends ctx when the kernel has interrupted the request: at once if the process dies, else after grace.
-func interruptible(ctx context.Context, end context.CancelFunc, cancel <-chan struct{}, pid uint32) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-cancel:
-	}
-	defer end()
-	over := time.NewTimer(grace)
-	defer over.Stop()
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for !killed(pid) {
-		select {
-		case <-ctx.Done():
-			return
-		case <-over.C:
-			return
-		case <-tick.C:
-		}
-	}
+	c := &call{fs: m.callers.view(h.Caller, now), now: now, base: m.base, flights: &m.flights, cancel: cancel, pid: h.Pid}
+	m.flights.add(c)
+	return c
 }
 
 // closing begins a FLUSH. Since nothing interrupts a process that is on its way out, such a one is looked for: it
 // waits no longer than grace if it was killed, and than exitPatience if it ends by itself.
-func (m *Mount) closing(cancel <-chan struct{}, h *fuse.InHeader) call {
+func (m *Mount) closing(cancel <-chan struct{}, h *fuse.InHeader) *call {
 	c := m.begin(cancel, h)
-	pid := h.Pid // h is another request's when this one has been answered
-	go func() {
-		begun := time.Now()
-		tick := time.NewTicker(watchEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-c.Done():
-				return
-			case <-tick.C:
-			}
-			waited := time.Since(begun)
-			if waited < grace {
-				continue
-			}
-			if out, bySignal := exiting(pid); out && (bySignal || waited > exitPatience) {
-				c.end()
-				return
-			}
-		}
-	}()
+	m.flights.closing(c)
 	return c
+}
+
+// end ends the request, and what waits in its context.
+func (c *call) end() {
+	c.flights.remove(c)
+	c.finish()
+}
+
+// finish ends the context.
+func (c *call) finish() {
+	c.mu.Lock()
+	c.over = true
+	stop := c.stop
+	c.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+}
+
+// Deadline implements context.Context: there is none.
+func (c *call) Deadline() (at time.Time, ok bool) { return c.base.Deadline() }
+
+// Done implements context.Context.
+func (c *call) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inner == nil {
+		c.inner, c.stop = context.WithCancel(c.base)
+		if c.over {
+			c.stop()
+		}
+	}
+	return c.inner.Done()
+}
+
+// Err implements context.Context.
+func (c *call) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return context.Canceled
+	}
+	return c.base.Err()
+}
+
+// Value implements context.Context. Package context finds inner by it, so that contexts made of this one take no goroutine.
+func (c *call) Value(key any) any {
+	c.mu.Lock()
+	inner := c.inner
+	c.mu.Unlock()
+	if inner != nil {
+		return inner.Value(key)
+	}
+	return c.base.Value(key)
 }
 
 // node is the object of a request, and its handle.

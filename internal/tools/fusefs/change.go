@@ -22,7 +22,7 @@ func (m *Mount) make(cancel <-chan struct{}, h *fuse.InHeader, name string, how 
 		return fuse.Status(staleNode)
 	}
 	if how.Set.Valid&vfs.MaskMode != 0 {
-		how.Set.Mode = m.mode(&c, n, dir, how.Set.Mode, umask)
+		how.Set.Mode = m.mode(c, n, dir, how.Set.Mode, umask)
 	}
 	obj, a, _, err := c.fs.Create(c, dir, name, how)
 	if err != nil {
@@ -33,7 +33,7 @@ func (m *Mount) make(cancel <-chan struct{}, h *fuse.InHeader, name string, how 
 			return errno(c, err)
 		}
 	}
-	return m.entry(&c, n, name, obj, &a, out)
+	return m.entry(c, n, name, obj, &a, out)
 }
 
 // Mknod implements fuse.RawFileSystem.
@@ -68,7 +68,7 @@ func (m *Mount) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *
 	if err != nil {
 		return errno(c, err)
 	}
-	return m.entry(&c, n, name, h, &a, out)
+	return m.entry(c, n, name, h, &a, out)
 }
 
 // Unlink implements fuse.RawFileSystem.
@@ -88,7 +88,7 @@ func (m *Mount) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, is
 	if !ok {
 		return fuse.Status(staleNode)
 	}
-	m.settle.wait(&c)
+	m.settle.wait(c)
 	_, err := c.fs.Remove(c, dir, name, isDir)
 	return errno(c, err)
 }
@@ -105,7 +105,7 @@ func (m *Mount) Rename(cancel <-chan struct{}, in *fuse.RenameIn, from, to strin
 	if !ok || !ok2 {
 		return fuse.Status(staleNode)
 	}
-	m.settle.wait(&c)
+	m.settle.wait(c)
 	_, _, err := c.fs.Rename(c, dir, from, toDir, to)
 	if err == nil {
 		m.nodes.rename(n, from, toNode, to)

@@ -43,8 +43,13 @@ func (m *Mount) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenO
 	if !ok {
 		return fuse.Status(staleNode)
 	}
-	if _, err := c.may(h, vfs.AccessRead); err != nil {
-		return errno(&c, err)
+	a, err := c.may(h, vfs.AccessRead)
+	if err != nil {
+		return errno(c, err)
+	}
+	n.saw(&a)
+	if !m.opt.NoCTO && n.changed(&a) {
+		_ = m.server.InodeNotify(n.id, -1, 0) // ENOENT: it has none. What others have made there shows in its attributes
 	}
 	out.Fh = m.folders.add(&folder{node: n, fs: c.fs, base: m.base})
 	return fuse.OK
@@ -69,7 +74,7 @@ func (m *Mount) FsyncDir(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	if !ok {
 		return fuse.OK
 	}
-	return errno(&c, s.Sync(c, h))
+	return errno(c, s.Sync(c, h))
 }
 
 // ReadDir implements fuse.RawFileSystem.
@@ -99,17 +104,17 @@ func (m *Mount) readDir(cancel <-chan struct{}, in *fuse.ReadIn, plus bool, out 
 	defer d.mu.Unlock()
 	at := in.Offset
 	if at < behindDotDot {
-		if at = m.dots(&c, d, at, plus, out); at < behindDotDot {
+		if at = m.dots(c, d, at, plus, out); at < behindDotDot {
 			return fuse.OK
 		}
 	}
 	l, err := d.listFrom(at, plus)
 	if err != nil {
-		return errno(&c, err)
+		return errno(c, err)
 	}
 	// The listing outlives the request, but an interruption ends it.
 	stop := context.AfterFunc(c, l.end)
-	count, err := m.hand(&c, d, l, plus, out)
+	count, err := m.hand(c, d, l, plus, out)
 	if !stop() || err != nil {
 		d.drop()
 	}
@@ -117,7 +122,7 @@ func (m *Mount) readDir(cancel <-chan struct{}, in *fuse.ReadIn, plus bool, out 
 		if c.Err() != nil {
 			return fuse.EINTR
 		}
-		return errno(&c, err)
+		return errno(c, err)
 	}
 	return fuse.OK // an error after entries is met again by the next request
 }

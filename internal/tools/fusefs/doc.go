@@ -18,9 +18,9 @@
 //
 // # A server that does not answer
 //
-// A process that waits for it can be killed. A request that the kernel interrupts (INTERRUPT) is answered within a second: at
-// once if its process dies, else when that second has passed, so that programs with timers are not disturbed by a
-// server that is merely slow (interruptible). The kernel interrupts no close of a process that ends. So its process is
+// A process that waits for it can be killed. A request that the kernel interrupts (INTERRUPT) is answered within a second: soon
+// if its process dies, else when that second has passed, so that programs with timers are not disturbed by a
+// server that is merely slow. One clock looks at all requests (flights). The kernel interrupts no close of a process that ends. So its process is
 // looked at, and one that dies is not kept waiting (closing). The bytes of a process that was killed stay here, and are
 // sent when the server answers.
 //
@@ -37,7 +37,7 @@
 // count as open, and get a hidden name (.nfs...) for a moment, so that its directory could not be removed. So what
 // removes names waits a little for files whose close was announced (see settle).
 //
-// Locks: folder.mu comes before nodes.mu and node.mu. These two, callers.mu, settling.mu and those of the tables of open
-// files are each held for a few instructions, and none of them is taken under another. Only folder.mu is held over calls
+// Locks: folder.mu comes before nodes.mu and node.mu. These two, callers.mu, settling.mu, flights.mu, call.mu and those of the
+// tables of open files are each held for a few instructions, and none of them is taken under another. Only folder.mu is held over calls
 // to the vfs.FS.
 package fusefs

@@ -69,11 +69,11 @@ func (m *Mount) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 		a, err = c.attr(h, &a)
 	}
 	if err != nil {
-		return errno(&c, err)
+		return errno(c, err)
 	}
-	file, _, err := c.fs.Open(&c, vfs.At{H: h, Label: m.nodes.label(n)}, &vfs.OpenHow{Access: access})
+	file, _, err := c.fs.Open(c, vfs.At{H: h, Label: m.nodes.label(n)}, &vfs.OpenHow{Access: access})
 	if err != nil {
-		return errno(&c, err)
+		return errno(c, err)
 	}
 	if pages, told := n.opened(&a); m.opt.NoCTO || pages && told {
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
@@ -121,14 +121,14 @@ func (m *Mount) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, o
 	}
 	access, want := use(in.Flags)
 	how := &vfs.CreateHow{Type: vfs.TypeReg, Mode: vfs.CreateUnchecked,
-		Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: m.mode(&c, n, dir, in.Mode, in.Umask)}}
+		Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: m.mode(c, n, dir, in.Mode, in.Umask)}}
 	if in.Flags&syscall.O_EXCL != 0 {
 		how.Mode = vfs.CreateExclusive
 		m.opt.Rand(how.Verf[:])
 	}
-	file, o, err := m.openNew(&c, dir, name, access, how)
+	file, o, err := m.openNew(c, dir, name, access, how)
 	if err != nil {
-		return errno(&c, err)
+		return errno(c, err)
 	}
 	if !o.Created {
 		_, err = c.may(o.H, want)
@@ -138,9 +138,9 @@ func (m *Mount) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, o
 		a, err = c.attr(o.H, &a)
 	}
 	if err != nil {
-		return errno(&c, errors.Join(err, file.Close(c)))
+		return errno(c, errors.Join(err, file.Close(c)))
 	}
-	m.enter(&c, n, name, o.H, &a, &out.EntryOut)
+	m.enter(c, n, name, o.H, &a, &out.EntryOut)
 	out.OpenFlags |= appends(in.Flags)
 	out.Fh = m.number(&openFile{file: file, node: m.nodes.get(out.NodeId), fs: c.fs, access: access, how: m.stability(in.Flags)})
 	return fuse.OK
@@ -182,7 +182,7 @@ func (m *Mount) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.
 	}
 	n, _, err := vfs.ReadFull(c, f.file, buf, in.Offset)
 	if err != nil {
-		return nil, errno(&c, err)
+		return nil, errno(c, err)
 	}
 	return fuse.ReadResultData(buf[:n]), fuse.OK
 }
@@ -195,9 +195,9 @@ func (m *Mount) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	if !ok {
 		return 0, fuse.EBADF
 	}
-	off, err := f.place(&c, in)
+	off, err := f.place(c, in)
 	if err != nil {
-		return 0, errno(&c, err)
+		return 0, errno(c, err)
 	}
 	if off != in.Offset {
 		defer m.forgetPages(f.node)
@@ -210,7 +210,7 @@ func (m *Mount) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 		} else {
 			f.told.Store(true)
 		}
-		return 0, errno(&c, err)
+		return 0, errno(c, err)
 	}
 	if in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
 		_ = m.server.InodeNotify(f.node.id, -1, 0) // set-uid bits have gone with the write
@@ -247,15 +247,15 @@ func (m *Mount) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	defer c.end()
 	var lost error
 	if f.access&vfs.ShareWrite != 0 {
-		lost = f.commit(&c)
+		lost = f.commit(c)
 		if lost != nil && c.Err() == nil && leaving(in.Pid) {
 			f.unheard.CompareAndSwap(nil, &lost) // a process on its way out hears nothing
 		}
 	}
 	// After the bytes: the next holder of the lock is to find them.
-	err := errors.Join(lost, m.unlockAll(&c, f.node, in.LockOwner))
+	err := errors.Join(lost, m.unlockAll(c, f.node, in.LockOwner))
 	m.settle.announce(f, c.now)
-	return errno(&c, err)
+	return errno(c, err)
 }
 
 // commit makes all bytes of the file stable.
@@ -276,7 +276,7 @@ func (m *Mount) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	}
 	c := m.begin(cancel, &in.InHeader)
 	defer c.end()
-	return errno(&c, f.commit(&c))
+	return errno(c, f.commit(c))
 }
 
 // Release implements fuse.RawFileSystem. Nobody waits for it.
@@ -329,5 +329,5 @@ func (m *Mount) Lseek(cancel <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekO
 		return fuse.Status(syscall.ENXIO)
 	}
 	out.Offset = at
-	return errno(&c, err)
+	return errno(c, err)
 }

@@ -41,7 +41,7 @@ func (m *Mount) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fu
 	l := lockOf(in.Owner, &in.Lk)
 	held, free, err := c.locks().TestLock(c, h, &l)
 	if err != nil {
-		return errno(&c, err)
+		return errno(c, err)
 	}
 	if free {
 		out.Lk = fuse.FileLock{Typ: syscall.F_UNLCK}
@@ -67,7 +67,7 @@ func (c *call) locks() vfs.Locker {
 func (m *Mount) SetLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 	c := m.begin(cancel, &in.InHeader)
 	defer c.end()
-	return errno(&c, m.setLock(&c, in))
+	return errno(c, m.setLock(c, in))
 }
 
 // SetLkw implements fuse.RawFileSystem: it asks until it has the lock.
@@ -75,9 +75,9 @@ func (m *Mount) SetLkw(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 	c := m.begin(cancel, &in.InHeader)
 	defer c.end()
 	for pause := lockPause; ; pause = min(2*pause, maxLockPause) {
-		err := m.setLock(&c, in)
+		err := m.setLock(c, in)
 		if !errors.Is(err, vfs.ErrLocked) {
-			return errno(&c, err)
+			return errno(c, err)
 		}
 		select {
 		case <-time.After(pause):
@@ -166,7 +166,7 @@ func (m *Mount) unlockAll(c *call, n *node, owner uint64) error {
 // descriptions. The kernel does not say which they are.
 func (m *Mount) unlockLast(f *openFile) {
 	for _, owner := range f.node.ownedBy(f) {
-		c := call{Context: m.base, fs: f.fs}
+		c := &call{fs: f.fs, base: m.base}
 		all := vfs.Lock{Owner: ownerOf(owner)}
 		if err := c.locks().Unlock(c, f.node.handle(), &all); err != nil {
 			m.log("a lock was not freed: " + err.Error())

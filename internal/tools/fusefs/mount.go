@@ -35,6 +35,7 @@ type Mount struct {
 	locker     vfs.Locker
 
 	callers callers
+	flights flights
 	nodes   *nodes
 	files   handles[*openFile]
 	folders handles[*folder]

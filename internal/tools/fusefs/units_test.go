@@ -19,7 +19,9 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/vfs/memfs"
 )
 
 func aclOf(uid uint32) []vfs.ACLEntry {
@@ -356,8 +358,8 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// TestInterruptible: a call that the kernel interrupts ends at once if its process has gone, and after grace if it may
-// survive. A call that is over needs no interruption.
+// TestInterruptible: a call that the kernel interrupts ends when that is seen if its process has gone, and after grace if it
+// may survive: for who waits, for who asks, and for what was made of its context. The clock stands when there are no calls.
 func TestInterruptible(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -368,27 +370,78 @@ func TestInterruptible(t *testing.T) {
 		{"of nobody who is to be seen", 0, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			over, end := context.WithCancel(t.Context())
-			go interruptible(over, end, nil, c.pid)
-			end()
-			ctx, end := context.WithCancel(t.Context())
-			defer end()
-			interrupt := make(chan struct{})
-			go interruptible(ctx, end, interrupt, c.pid)
-			time.Sleep(time.Hour)
-			if ctx.Err() != nil {
+			var all flights
+			begin := func(interrupt chan struct{}) *call {
+				one := &call{now: time.Now(), base: t.Context(), flights: &all, cancel: interrupt, pid: c.pid}
+				all.add(one)
+				return one
+			}
+			interrupt, later := make(chan struct{}), make(chan struct{})
+			over, asked, waited := begin(later), begin(interrupt), begin(interrupt)
+			below, stop := context.WithCancel(waited)
+			defer stop()
+			over.end()
+			if over.Err() == nil || len(all.calls) != 2 {
+				t.Errorf("%s: what was ended is not over", c.what)
+			}
+			<-over.Done()
+			close(later) // the next request's: over has to leave it alone
+			time.Sleep(time.Minute)
+			if asked.Err() != nil || below.Err() != nil {
 				t.Errorf("%s: a call that nobody has interrupted is over", c.what)
 			}
 			begun := time.Now()
 			close(interrupt)
-			<-ctx.Done()
-			if took := time.Since(begun); took != c.want {
+			<-below.Done()
+			synctest.Wait()
+			if took := time.Since(begun); took < c.want || took > c.want+watchEvery {
 				t.Errorf("%s: over after %v, want %v", c.what, took, c.want)
 			}
-			if got := errno(ctx, ctx.Err()); got != fuse.EINTR {
-				t.Errorf("%s: the answer is %v, want EINTR", c.what, got)
+			for _, one := range []*call{asked, waited} {
+				if got := errno(one, one.Err()); got != fuse.EINTR {
+					t.Errorf("%s: the answer is %v, want EINTR", c.what, got)
+				}
+				one.end()
+			}
+			time.Sleep(watchEvery)
+			synctest.Wait()
+			if all.ticking || len(all.calls) != 0 {
+				t.Errorf("%s: the clock runs, for %d calls", c.what, len(all.calls))
 			}
 		})
+	}
+}
+
+// TestRootEntries: in a mount that users share, entries of the root are kept as those of other directories are, and no
+// longer once not everybody may search it. Nothing but the answers to look-ups and opens says so.
+func TestRootEntries(t *testing.T) {
+	tree := memfs.New(memfs.Options{Mode: 0o755})
+	root, a, err := tree.Root(t.Context())
+	expect.OK(t, err)
+	_, _, _, err = tree.Create(t.Context(), root, "d", &vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o755}})
+	expect.OK(t, err)
+	m := &Mount{
+		opt: Options{AllowOther: true, Times: DefaultTimes}, base: t.Context(), fsid: a.FSID, nodes: newNodes(root),
+		callers: callers{fs: tree, fixed: true},
+	}
+	kept := func(name string) time.Duration {
+		var out fuse.EntryOut
+		if got := m.Lookup(nil, &fuse.InHeader{NodeId: rootID}, name, &out); !got.Ok() && got != fuse.ENOENT {
+			t.Errorf("%s: %v", name, got)
+		}
+		return out.EntryTimeout()
+	}
+	for _, c := range []struct {
+		mode uint32
+		want time.Duration
+	}{{0o755, sharedEntry}, {0o750, 0}, {0o711, sharedEntry}} {
+		_, err := tree.SetAttr(t.Context(), root, &vfs.SetAttr{Valid: vfs.MaskMode, Mode: c.mode}, nil)
+		expect.OK(t, err)
+		for _, name := range []string{"d", "none"} {
+			if got := kept(name); got != c.want {
+				t.Errorf("mode %o: %s is kept for %v, want %v", c.mode, name, got, c.want)
+			}
+		}
 	}
 }
 

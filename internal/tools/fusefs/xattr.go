@@ -115,9 +115,9 @@ func (m *Mount) GetXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string, 
 	if !ok {
 		return 0, fuse.Status(staleNode)
 	}
-	value, err := m.xattr(&c, obj, name)
+	value, err := m.xattr(c, obj, name)
 	if err != nil {
-		return 0, errno(&c, err)
+		return 0, errno(c, err)
 	}
 	return handOut(dest, value)
 }
@@ -143,14 +143,14 @@ func (m *Mount) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte)
 	if x, ok := vfs.As[vfs.Xattrer](c.fs); ok {
 		all, err := x.Xattrs(c, obj)
 		if err != nil && !errors.Is(err, vfs.ErrNotSupp) {
-			return 0, errno(&c, err)
+			return 0, errno(c, err)
 		}
 		for _, name := range all {
 			names = append(append(names, name...), 0)
 		}
 	}
 	for _, name := range []string{aclAccess, aclDefault} {
-		if _, err := m.xattr(&c, obj, name); err == nil {
+		if _, err := m.xattr(c, obj, name); err == nil {
 			names = append(append(names, name...), 0)
 		} else if !errors.Is(err, vfs.ErrNoXattr) {
 			break // there are none here, or they cannot be told: the attributes are named all the same
@@ -170,10 +170,10 @@ func (m *Mount) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, name strin
 	if name == aclAccess || name == aclDefault {
 		list, err := decodeACL(data)
 		if err == nil {
-			err = m.setACL(&c, obj, name, list)
+			err = m.setACL(c, obj, name, list)
 			n.inherit(inherits{}, time.Time{}) // it is asked again
 		}
-		return errno(&c, err)
+		return errno(c, err)
 	}
 	x, ok := vfs.As[vfs.Xattrer](c.fs)
 	if !ok {
@@ -186,7 +186,7 @@ func (m *Mount) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, name strin
 	case in.Flags&unix.XATTR_REPLACE != 0:
 		how = vfs.XattrReplace
 	}
-	return errno(&c, x.SetXattr(c, obj, name, data, how))
+	return errno(c, x.SetXattr(c, obj, name, data, how))
 }
 
 // RemoveXAttr implements fuse.RawFileSystem.
@@ -198,15 +198,15 @@ func (m *Mount) RemoveXAttr(cancel <-chan struct{}, h *fuse.InHeader, name strin
 		return fuse.Status(staleNode)
 	}
 	if name == aclAccess || name == aclDefault {
-		err := m.setACL(&c, obj, name, nil)
+		err := m.setACL(c, obj, name, nil)
 		n.inherit(inherits{}, time.Time{}) // it is asked again
-		return errno(&c, err)
+		return errno(c, err)
 	}
 	x, ok := vfs.As[vfs.Xattrer](c.fs)
 	if !ok {
 		return fuse.ENOTSUP
 	}
-	return errno(&c, x.RemoveXattr(c, obj, name))
+	return errno(c, x.RemoveXattr(c, obj, name))
 }
 
 // setACL replaces one of the two lists. An access list that is taken away leaves what the mode says without it.
