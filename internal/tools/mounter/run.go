@@ -165,6 +165,7 @@ func (o *Options) serve(ctx context.Context, p *place.Place, dir string) (*Repor
 	if err != nil {
 		return nil, &SystemError{err}
 	}
+	defer spareProcessors()()
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
