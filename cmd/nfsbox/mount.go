@@ -107,6 +107,8 @@ type unmountEvent struct {
 	Bytes    uint64   `json:"bytes_lost"` // that the server has not confirmed
 	Files    int      `json:"files"`      // that were being closed
 	Problems []string `json:"problems,omitempty"`
+
+	Elsewhere bool `json:"elsewhere"` // another mount namespace has it as well, and it goes on there
 }
 
 func (c *mountCmd) Run(e *env) error {
@@ -242,7 +244,10 @@ func mountFailed(err error) error {
 func unmounted(out *output, dir string, r *mounter.Report) error {
 	x := unmountEvent{Dir: dir}
 	if r != nil {
-		x.Bytes, x.Files, x.Problems = r.Bytes, r.Files, r.Problems
+		x.Bytes, x.Files, x.Problems, x.Elsewhere = r.Bytes, r.Files, r.Problems, r.Elsewhere
+	}
+	if x.Elsewhere {
+		out.note(dir + " is unmounted here, but a container or a service with mounts of its own has it too: there it goes on")
 	}
 	if out.json {
 		if err := out.event("unmounted", &x); err != nil {
@@ -265,7 +270,8 @@ type umountCmd struct {
 func (*umountCmd) Help() string {
 	return `Unmounts what nfsbox mount has mounted, and waits until everything that was written is stable; if it is not, that
 is an error, and it says what was lost. A server that does not answer is waited for as long as it makes progress,
-and 10 seconds more. umount(8) unmounts as well.
+and 10 seconds more. A mount that a container or a service with mounts of its own has as well goes on there, which is
+said after 5 seconds. umount(8) unmounts as well.
 
   nfsbox umount /mnt
   nfsbox umount -l /mnt   # though programs use it

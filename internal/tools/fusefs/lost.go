@@ -7,6 +7,7 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -21,8 +22,8 @@ func (m *Mount) lost(n *node, err error) error {
 	return &lostError{filepath.Join(m.dir, m.nodes.path(n)), err}
 }
 
-// Error names the file, and why.
-func (e *lostError) Error() string { return e.path + ": " + cause(e.err) }
+// Error names the file, in one line whatever its name is, and why.
+func (e *lostError) Error() string { return fault.Clean(e.path) + ": " + cause(e.err) }
 
 // Unwrap returns what the file system said.
 func (e *lostError) Unwrap() error { return e.err }

@@ -541,6 +541,14 @@ func TestSettling(t *testing.T) {
 	}
 }
 
+// TestLostNames: what is lost is named in one line.
+func TestLostNames(t *testing.T) {
+	err := &lostError{"/mnt/a\nb", vfs.ErrNoSpace}
+	if got := err.Error(); got != `/mnt/a\nb: no space left on the server` {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestUse: what opens use, and the rights that they take.
 func TestUse(t *testing.T) {
 	for _, c := range []struct {

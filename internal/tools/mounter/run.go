@@ -24,7 +24,8 @@ const (
 	// not stable is given up, and reported.
 	stuck = 10 * time.Second
 	// busyPatience is how long a process that a signal ends waits for those who still use its mount, which has
-	// disappeared already. Then they get ENOTCONN.
+	// disappeared already. Then they get ENOTCONN. It is also how long an umount waits for a mount to end that may be
+	// mounted in another namespace too.
 	busyPatience = 5 * time.Second
 )
 
@@ -51,6 +52,8 @@ type Report struct {
 	Bytes    uint64   `json:"bytes"`    // that programs have written, and the server has not confirmed
 	Files    int      `json:"files"`    // that were being closed
 	Problems []string `json:"problems"` // in words; none: all is well
+	// Elsewhere says that another mount namespace has the mount as well, so that it goes on there.
+	Elsewhere bool `json:"elsewhere"`
 }
 
 // Lost reports whether there is anything in it.
@@ -189,6 +192,7 @@ func (o *Options) serve(ctx context.Context, p *place.Place, dir string) (*Repor
 	case <-ctx.Done():
 		o.leave(m, served)
 	}
+	told.end()
 	r := o.drain(p, m, told)
 	told.report(r)
 	return r, nil

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,8 +24,11 @@ const (
 	tellPatience = 5 * time.Second
 )
 
-// give up at once what is not stable: what Unmount says with force.
-const hurryWord = 'f'
+// What Unmount says: give up at once what is not stable (with force); it is unmounted where I am.
+const (
+	hurryWord = 'f'
+	leftWord  = 'u'
+)
 
 // helloWord says that the mount will tell how it ends.
 const helloWord = 'h'
@@ -35,9 +39,10 @@ type socket struct {
 	path  string
 	hurry chan struct{} // closed when somebody does not want to wait
 
-	mu   sync.Mutex
-	asks []net.Conn
-	fast bool
+	mu    sync.Mutex
+	asks  []net.Conn
+	fast  bool
+	ended bool // it is mounted nowhere any more
 }
 
 // runDir is where sockets are; "" if there is no such place.
@@ -103,12 +108,25 @@ func (s *socket) accept() {
 	}
 }
 
-// read waits for one that does not want to wait.
+// read reads what one that unmounts says.
 func (s *socket) read(c net.Conn) {
-	var b [1]byte
-	if _, err := io.ReadFull(c, b[:]); err != nil || b[0] != hurryWord {
-		return
+	for {
+		var b [1]byte
+		if _, err := io.ReadFull(c, b[:]); err != nil {
+			return
+		}
+		switch b[0] {
+		case hurryWord:
+			s.hurried()
+		case leftWord:
+			time.AfterFunc(busyPatience, func() { s.elsewhere(c) })
+		default:
+			return
+		}
 	}
+}
+
+func (s *socket) hurried() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.fast {
@@ -117,18 +135,43 @@ func (s *socket) read(c net.Conn) {
 	}
 }
 
+// elsewhere answers one that has unmounted a while ago, if the mount goes on all the same: another mount namespace has a copy of
+// it, and may have it for days.
+func (s *socket) elsewhere(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.asks, c)
+	if s.ended || i < 0 {
+		return
+	}
+	s.asks = slices.Delete(s.asks, i, i+1)
+	tell(c, &Report{Elsewhere: true})
+	_ = c.Close() // an umount that has gone does not want to know
+}
+
+// end says that the file system is mounted nowhere any more. What is not stable yet is waited for.
+func (s *socket) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+}
+
 // report tells all that have asked.
 func (s *socket) report(r *Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.asks {
+		tell(c, r)
+	}
+}
+
+func tell(c net.Conn, r *Report) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return // numbers and strings have none
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.asks {
-		_ = c.SetWriteDeadline(time.Now().Add(tellPatience))
-		_, _ = c.Write(text) // an umount that has gone does not want to know
-	}
+	_ = c.SetWriteDeadline(time.Now().Add(tellPatience))
+	_, _ = c.Write(text) // an umount that has gone does not want to know
 }
 
 // close ends what listens. An umount that has asked and was not told learns that the mount has ended.

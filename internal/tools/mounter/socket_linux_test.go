@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/leak"
@@ -53,6 +54,35 @@ func TestReport(t *testing.T) {
 	}
 	if ask(path, bound) != nil {
 		t.Error("it listens after its end")
+	}
+}
+
+// TestElsewhere: an umount hears after a while that the mount goes on in another mount namespace. One that still makes
+// bytes stable is waited for.
+func TestElsewhere(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &socket{hurry: make(chan struct{})}
+			here, there := net.Pipe()
+			s.asks = []net.Conn{there}
+			go s.read(there)
+			begun := time.Now()
+			if _, err := here.Write([]byte{leftWord}); err != nil {
+				t.Fatal(err)
+			}
+			want := &Report{Elsewhere: true}
+			if ended {
+				s.end()
+				want = &Report{Bytes: 7}
+				time.AfterFunc(2*busyPatience, func() { s.report(want); s.close() })
+			}
+			if got, err := hear(here); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("heard: %+v, %v", got, err)
+			}
+			if took := time.Since(begun); took < busyPatience || took > 3*busyPatience {
+				t.Errorf("after %v", took)
+			}
+		})
 	}
 }
 

@@ -17,7 +17,8 @@ type Unmounting struct {
 }
 
 // Unmount unmounts the nfsbox at dir, and waits until it has ended, unless lazily. It touches nothing below dir, so it
-// does not wait for the server. The report is nil if the mount could not be asked, or is not waited for.
+// does not wait for the server. A mount that another mount namespace has as well (a container's, a service's) is waited
+// for no longer than busyPatience. The report is nil if the mount could not be asked, or is not waited for.
 func Unmount(ctx context.Context, dir string, how Unmounting) (*Report, error) {
 	abs, err := named(dir)
 	if err != nil {
@@ -45,9 +46,11 @@ func Unmount(ctx context.Context, dir string, how Unmounting) (*Report, error) {
 	if c == nil || how.Lazy && !how.Force {
 		return nil, nil
 	}
+	words := []byte{leftWord}
 	if how.Force {
-		_, _ = c.Write([]byte{hurryWord}) // a mount that has ended is read below
+		words = append(words, hurryWord)
 	}
+	_, _ = c.Write(words) // a mount that has ended is read below
 	r, err := hear(c)
 	if ctx.Err() != nil {
 		err = fmt.Errorf("it is unmounted, but its process may still send what is not stable: %w", ctx.Err())
