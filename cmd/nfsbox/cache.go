@@ -233,6 +233,9 @@ func (c *cacheCmd) change(out *output, cfg *conf.Config) (err error) {
 	if err != nil {
 		return &exitError{status: exitUsage, err: err}
 	}
+	if err := store.There(store.Path(cfg.Dir, cfg.Tag)); err != nil {
+		return err // and none is made to be emptied
+	}
 	st, err := store.Open(cfg.Options())
 	if err != nil {
 		return err

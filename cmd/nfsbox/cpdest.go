@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -214,7 +216,7 @@ func (r *cpRun) still() (err error) {
 	if err != nil {
 		return err
 	}
-	p, err := place.Open(r.e.ctx, r.to.Text, po)
+	p, err := place.Open(r.e.ctx, r.to.Text, beside(po))
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.moved("nothing has its name now")
 	}
@@ -228,6 +230,12 @@ func (r *cpRun) still() (err error) {
 		return fmt.Errorf("look at DEST in the end: %w", err)
 	}
 	return r.leadsTo(now, isDir)
+}
+
+// beside has a place opened that is open already: that has the cache, and nobody needs to be told.
+func beside(po place.Options) place.Options {
+	po.Dial = append(slices.Clip(po.Dial), nfsbox.WithCacheNotes(func(string) {}))
+	return po
 }
 
 // leadsTo returns an error if now, which DEST names in the end, is not where the copies went.

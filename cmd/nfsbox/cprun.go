@@ -164,7 +164,7 @@ func sameStill(ctx context.Context, src *place.Place, from *vfs.Resolved, po pla
 	if err == nil && now.Ctime.Equal(from.Attr.Ctime) {
 		return nil
 	}
-	again, err := place.Open(ctx, src.Text, po)
+	again, err := place.Open(ctx, src.Text, beside(po))
 	if err != nil {
 		return nil
 	}

@@ -38,6 +38,8 @@ type DirError struct {
 // Error implements error.
 func (e *DirError) Error() string { return "cache directory " + e.Dir + ": " + e.Why }
 
+const noCache = "there is no cache of nfsbox"
+
 // own returns an error unless dir is a directory of this process's user to which nobody else may write: what
 // is in it becomes the contents of files.
 func own(dir string) error {
@@ -172,7 +174,7 @@ func checkHead(dir string, disk Disk) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("cache: %w", err)
 	case disk == nil:
-		return &DirError{dir, "there is no cache of nfsbox"}
+		return &DirError{dir, noCache}
 	}
 	names, err := os.ReadDir(dir)
 	if err != nil {

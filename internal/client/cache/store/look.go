@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -55,13 +56,21 @@ func Look(path string) (s Stats, inUse bool, err error) {
 	return s, inUse, nil
 }
 
-// Entries calls each with all entries of the store in path, whoever has it open, until that returns an error. If verify
-// is set, it reads all that is there, and compares it with its checksums.
-func Entries(path string, verify bool, each func(*Found) error) error {
+// There returns an error if path is no store that this user may use.
+func There(path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return &DirError{path, noCache}
+	}
 	if err := trusted(path); err != nil {
 		return err
 	}
-	if err := checkHead(path, nil); err != nil {
+	return checkHead(path, nil)
+}
+
+// Entries calls each with all entries of the store in path, whoever has it open, until that returns an error. If verify
+// is set, it reads all that is there, and compares it with its checksums.
+func Entries(path string, verify bool, each func(*Found) error) error {
+	if err := There(path); err != nil {
 		return err
 	}
 	all, err := list(path, false)
