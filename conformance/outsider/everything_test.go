@@ -27,6 +27,8 @@ EXPORT { Export_Id = 1; Path = %[3]s; Pseudo = /export; Access_Type = RW; FSAL {
 
 // ganeshaScript runs it, and the rpcbind that it needs, in namespaces of their own; SIGTERM ends both.
 const ganeshaScript = `
+# Mounts of this host are not ours: a copy would keep them alive when their tests unmount them.
+umount -l -a -t fuse.nfsbox
 mount -t tmpfs tmpfs /run && mkdir -p /run/ganesha /run/rpcbind || exit 1
 mount -t tmpfs tmpfs /var/lib/nfs && mkdir -p /var/lib/nfs/ganesha || exit 1
 unshare -n sh -c 'ip link set lo up; exec rpcbind -f -w' &

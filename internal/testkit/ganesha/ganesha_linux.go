@@ -34,6 +34,8 @@ LOG { Default_Log_Level = EVENT; }
 // script runs rpcbind and the server in one mount namespace with a /run of its own, where
 // their socket is. rpcbind has another network. SIGTERM ends both.
 const script = `
+# Mounts of this host are not ours: a copy would keep them alive when their tests unmount them.
+umount -l -a -t fuse.nfsbox
 mount -t tmpfs tmpfs /run && mkdir -p /run/ganesha /run/rpcbind || exit 1
 mount -t tmpfs tmpfs /var/lib/nfs && mkdir -p /var/lib/nfs/ganesha || exit 1
 unshare -n sh -c 'ip link set lo up; exec rpcbind -f -w' &

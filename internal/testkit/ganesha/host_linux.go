@@ -32,6 +32,8 @@ LOG { Default_Log_Level = EVENT; }
 // hostScript runs rpcbind, the status monitor and the server in a network of their own, and the server again
 // when it has ended and the file "again" is there. SIGTERM ends them all.
 const hostScript = `
+# Mounts of this host are not ours: a copy would keep them alive when their tests unmount them.
+umount -l -a -t fuse.nfsbox
 mount -t tmpfs tmpfs /run && mkdir -p /run/ganesha /run/rpcbind || exit 1
 mount -t tmpfs tmpfs /var/lib/nfs && mkdir -p /var/lib/nfs/ganesha /var/lib/nfs/sm /var/lib/nfs/sm.bak || exit 1
 ip link set lo up || exit 1
