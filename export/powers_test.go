@@ -93,7 +93,6 @@ var powers = map[string]struct {
 	"HoleSeeker": {vfs.Has[vfs.HoleSeeker], false, true},
 	"HostFiler":  {vfs.Has[vfs.HostFiler], false, true},
 	"Syncer":     {vfs.Has[vfs.Syncer], false, false},
-	"PairSyncer": {vfs.Has[vfs.PairSyncer], false, false},
 	"Closer":     {vfs.Has[vfs.Closer], false, false},
 	"Locker":     {vfs.Has[vfs.Locker], true, false},
 	"ACLer":      {vfs.Has[vfs.ACLer], true, false},

@@ -275,8 +275,8 @@ func (r *ref) seal(h *vfs.Handle) (vfs.Handle, error) { return r.e.seal(h) }
 // stable makes the changes of the objects hs stable, if the file system leaves
 // that to its caller and the export is not async. Its error is the operation's error:
 // a change that is not on the disk must not be reported as done.
-// They are made stable in the order given: it decides what a crash in between leaves
-// (docs/decisions/0010-the-object-before-its-name.md).
+// They are made stable one after the other, in the order given: it decides what a
+// crash in between leaves (docs/decisions/0010-the-object-before-its-name.md).
 func (r *ref) stable(ctx context.Context, hs ...vfs.Handle) error {
 	if r.e.Async || r.v.unstable {
 		return nil
@@ -284,9 +284,6 @@ func (r *ref) stable(ctx context.Context, hs ...vfs.Handle) error {
 	s, ok := vfs.As[vfs.Syncer](r.fs)
 	if !ok {
 		return nil
-	}
-	if p, ok := s.(vfs.PairSyncer); ok && len(hs) == 2 && !hs[0].IsZero() {
-		return p.SyncPair(ctx, hs[0], hs[1])
 	}
 	for _, h := range hs {
 		if h.IsZero() {

@@ -39,14 +39,8 @@ type stage struct {
 
 func newStage(t *testing.T, syncErr error, more ...export.Export) *stage {
 	t.Helper()
-	return newStageOver(t, syncErr, func(f syncFS) vfs.FS { return f }, more...)
-}
-
-// newStageOver is newStage over what over makes of the file system.
-func newStageOver(t *testing.T, syncErr error, over func(syncFS) vfs.FS, more ...export.Export) *stage {
-	t.Helper()
 	s := &stage{T: t, inner: memfs.New(memfs.Options{Mode: 0o777})}
-	first := export.Export{Path: "/", FS: over(syncFS{FS: s.inner, synced: &s.synced, err: syncErr})}
+	first := export.Export{Path: "/", FS: syncFS{FS: s.inner, synced: &s.synced, err: syncErr}}
 	table, err := export.NewTable(export.Key{1}, append([]export.Export{first}, more...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -207,25 +201,6 @@ func TestObjectIsStableBeforeItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("open", s.below("opened"))
-}
-
-// pairFS is a file system that makes two objects stable by one call.
-type pairFS struct{ syncFS }
-
-func (f pairFS) As(c *vfs.Caller) vfs.FS { return pairFS{f.syncFS.As(c).(syncFS)} }
-
-func (f pairFS) SyncPair(ctx context.Context, first, second vfs.Handle) error {
-	return errors.Join(f.Sync(ctx, first), f.Sync(ctx, second), f.Sync(ctx, first))
-}
-
-// TestPairIsStable: a create asks a file system that can for both at once, the object first.
-func TestPairIsStable(t *testing.T) {
-	s := newStageOver(t, nil, func(f syncFS) vfs.FS { return pairFS{f} })
-	root := s.below("")
-	_, inner := s.make(s.root, "dir", vfs.TypeDir)
-	if want := []vfs.Handle{inner, root, inner}; !slices.Equal(s.synced, want) {
-		t.Errorf("synced %v, want %v", s.synced, want)
-	}
 }
 
 // TestReadsDoNotSync asks for nothing where nothing has changed.

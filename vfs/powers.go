@@ -231,15 +231,6 @@ type Syncer interface {
 	Sync(ctx context.Context, h Handle) error
 }
 
-// PairSyncer is a Syncer that may have better means to make two objects stable than one Sync
-// after the other. SyncPair does what both would do, in that order: a crash meanwhile may
-// leave first stable alone, and second alone only where that stands for first as well. It is asked for
-// of the Syncer itself, and not of what that wraps.
-type PairSyncer interface {
-	Syncer
-	SyncPair(ctx context.Context, first, second Handle) error
-}
-
 // Forgetter is an FS that keeps state in memory for every directory that was listed
 // or searched, for as long as handles from it may be used.
 type Forgetter interface {

@@ -312,11 +312,10 @@ func (e *env) walksAsFar(a vfs.Handle) {
 
 // unproved are the powers without a test of their own, each with the reason.
 var unproved = map[string]string{
-	"Closer":     "whoever has made a stack closes it, and everything with it",
-	"PairSyncer": "two syncs in one call: what they promise is the Syncer's, and it is asked of no stack",
-	"Near":       "a wish about time: nothing else comes of it",
-	"Passer":     "it changes by which layer a question is answered, and no answer: the suite over a wrapper sees each",
-	"Keeper":     "what is asked past it differs only where others have changed something, which its own tests do",
+	"Closer": "whoever has made a stack closes it, and everything with it",
+	"Near":   "a wish about time: nothing else comes of it",
+	"Passer": "it changes by which layer a question is answered, and no answer: the suite over a wrapper sees each",
+	"Keeper": "what is asked past it differs only where others have changed something, which its own tests do",
 }
 
 // power is a power of v, or the end of the test: there is none.

@@ -38,8 +38,7 @@ type Whole struct {
 //
 // sync has to report each failure since the caller's first write, whoever asked for the bytes to be
 // written: it is syncfs(2) through a descriptor that has been open since before. It is told how many
-// calls it serves, and may return ErrAlone. With fewer than least calls at once, each object is synced
-// by itself, unless a sync of the whole is under way: then a crowd has thinned for a moment.
+// calls it serves, and may return ErrAlone. With fewer than least calls at once, each object is synced by itself.
 func New(sync func(calls int) error, least int, now func() time.Time) *Whole {
 	return &Whole{sync: sync, least: int32(least), now: now}
 }
@@ -50,7 +49,7 @@ func (w *Whole) Or(alone func() error) error {
 		return alone()
 	}
 	defer w.inside.Add(-1)
-	if w.inside.Add(1) < w.least && !w.rounds.underWay() {
+	if w.inside.Add(1) < w.least {
 		return alone()
 	}
 	if w.rounds.Do(0, w.round) == nil {
@@ -58,9 +57,6 @@ func (w *Whole) Or(alone func() error) error {
 	}
 	return alone()
 }
-
-// Inside is how many calls of Or have not returned.
-func (w *Whole) Inside() int { return int(w.inside.Load()) }
 
 // round serves that many calls. A failure is reported once, and does not say whose bytes are
 // lost. So after the first one each object is synced by itself, which does.

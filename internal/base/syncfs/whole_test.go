@@ -110,31 +110,3 @@ func TestWholeIsDear(t *testing.T) {
 		}
 	})
 }
-
-// TestThinnedCrowd: while a sync of the whole is under way, calls share the next one however few they
-// are. Behind the last one, few are alone again.
-func TestThinnedCrowd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig()
-		r.least, r.takes = 3, time.Millisecond
-		var all sync.WaitGroup
-		leave := make(chan struct{})
-		for range 2 {
-			all.Go(func() { _ = r.Or(func() error { <-leave; return nil }) })
-		}
-		synctest.Wait()
-		all.Go(func() { r.call(t) })
-		synctest.Wait()
-		close(leave)
-		synctest.Wait()
-		all.Go(func() { r.call(t) })
-		all.Wait()
-		if c := r.counts(); c != [2]int{2, 0} {
-			t.Errorf("behind a crowd: %v", c)
-		}
-		r.call(t)
-		if c := r.counts(); c != [2]int{2, 1} {
-			t.Errorf("alone again: %v", c)
-		}
-	})
-}

@@ -21,17 +21,6 @@ func (l *Lanes) Fdatasync(fd int) error {
 	return err
 }
 
-// Syncfs is syncfs(2) for a caller that has a place. It makes it itself, whatever the kind: there
-// is one at a time.
-func (l *Lanes) Syncfs(fd int) (err error) {
-	if l == nil || l.g.kind == None {
-		_, err = opSyncfs.do(fd, nil, 0)
-	} else {
-		_, err = opSyncfs.block(fd, nil, 0)
-	}
-	return err
-}
-
 func (l *Lanes) run(op op, fd int, p []byte, off int64) (int, error) {
 	switch {
 	case l == nil || l.g.kind == None:

@@ -15,7 +15,6 @@ const (
 	opWrite
 	opFsync
 	opFdatasync
-	opSyncfs
 )
 
 // do makes the call on the calling thread.
@@ -29,8 +28,6 @@ func (o op) do(fd int, p []byte, off int64) (n int, err error) {
 		err = unix.Fsync(fd)
 	case opFdatasync:
 		err = unix.Fdatasync(fd)
-	case opSyncfs:
-		err = unix.Syncfs(fd)
 	}
 	return max(n, 0), err // -1 is none
 }
@@ -44,8 +41,6 @@ func (o op) block(fd int, p []byte, off int64) (int, error) {
 		trap = unix.SYS_FSYNC
 	case o == opFdatasync:
 		trap = unix.SYS_FDATASYNC
-	case o == opSyncfs:
-		trap = unix.SYS_SYNCFS
 	case o == opWrite || len(p) == 0 || unsafe.Sizeof(trap) < 8: // pread64 takes an offset in two halves there
 		return o.do(fd, p, off)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nfsbox/nfsbox/internal/base/syncfs"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/fdcache"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -56,26 +55,6 @@ func (f *file) Commit(ctx context.Context, _, _ uint64, w *vfs.Written) error {
 // Sync implements vfs.Syncer. What cannot be opened (a symbolic link, a device)
 // cannot be synced on its own either: there the whole file system is.
 func (v *FS) Sync(ctx context.Context, x vfs.Handle) error {
-	return v.syncObject(ctx, x, v.whole)
-}
-
-// SyncPair implements vfs.PairSyncer. Where many objects are synced at once, one sync of the
-// whole serves both. An ext4 writes changes of names and attributes in the order in which they
-// were made, so a crash leaves no less than with two syncs.
-func (v *FS) SyncPair(ctx context.Context, first, second vfs.Handle) error {
-	if err := v.ready(ctx); err != nil {
-		return err
-	}
-	return v.whole.Or(func() error {
-		if err := v.syncObject(ctx, first, nil); err != nil {
-			return err
-		}
-		return v.syncObject(ctx, second, nil)
-	})
-}
-
-// syncObject is Sync, which may share a sync of the whole; nil: which may not.
-func (v *FS) syncObject(ctx context.Context, x vfs.Handle, whole *syncfs.Whole) error {
 	if err := v.ready(ctx); err != nil {
 		return err
 	}
@@ -83,7 +62,7 @@ func (v *FS) syncObject(ctx context.Context, x vfs.Handle, whole *syncfs.Whole) 
 	if errors.Is(err, vfs.ErrBusy) {
 		// No descriptor is free. The caller has made a change, and must not be told to make
 		// it again: what it made is synced with all the file system.
-		return v.syncIn(ctx, vfs.Handle{}, true, nil, whole, func(bool) error { return v.syncAll() })
+		return v.syncIn(ctx, vfs.Handle{}, true, nil, func(bool) error { return v.syncAll() })
 	}
 	if err != nil {
 		return err
@@ -91,11 +70,11 @@ func (v *FS) syncObject(ctx context.Context, x vfs.Handle, whole *syncfs.Whole) 
 	defer v.release(d)
 	switch d.Kind {
 	case unix.S_IFREG:
-		return v.syncFile(ctx, d, true, whole)
+		return v.syncDesc(ctx, d, true)
 	case unix.S_IFDIR:
-		return v.syncIn(ctx, x, true, nil, whole, func(bool) error { return v.syncDir(d) })
+		return v.syncIn(ctx, x, true, nil, func(bool) error { return v.syncDir(d) })
 	}
-	return v.syncIn(ctx, vfs.Handle{}, true, nil, whole, func(bool) error { return v.syncAll() })
+	return v.syncIn(ctx, vfs.Handle{}, true, nil, func(bool) error { return v.syncAll() })
 }
 
 // syncable returns the pinned descriptor through which x is synced: of a regular
@@ -135,7 +114,7 @@ func (v *FS) syncAll() error {
 	if err != nil {
 		return linux.Fail("open", err)
 	}
-	return linux.Close(fd, v.syncfs(fd))
+	return linux.Close(fd, linux.Fail("syncfs", v.disk.Syncfs(fd)))
 }
 
 // syncDesc makes stable what was written to d before the call; all of the
@@ -143,12 +122,7 @@ func (v *FS) syncAll() error {
 // else can have been told that a later sync went well: the kernel reports each
 // failure once, and has thrown the data away by then.
 func (v *FS) syncDesc(ctx context.Context, d *fdcache.Desc, full bool) error {
-	return v.syncFile(ctx, d, full, v.whole)
-}
-
-// syncFile is syncDesc, as part of whole or, with nil, by itself.
-func (v *FS) syncFile(ctx context.Context, d *fdcache.Desc, full bool, whole *syncfs.Whole) error {
-	return v.syncIn(ctx, d.H, full, d, whole, func(full bool) error {
+	return v.syncIn(ctx, d.H, full, d, func(full bool) error {
 		return v.syncNow(d, full)
 	})
 }
@@ -169,16 +143,16 @@ func (h *host) syncNow(d *fdcache.Desc, full bool) (err error) {
 
 // syncIn makes the object x stable by sync, or joins the sync of a call that does. Where many
 // objects are to be made stable at once, their calls share one sync of the whole file system
-// instead, unless whole is nil. d is what x was written through, or nil. A call that syncs for
-// others does not give up with its own context.
-func (v *FS) syncIn(ctx context.Context, x vfs.Handle, full bool, d *fdcache.Desc, whole *syncfs.Whole, sync func(full bool) error) error {
+// instead. d is what x was written through, or nil. A call that syncs for others does not give up
+// with its own context.
+func (v *FS) syncIn(ctx context.Context, x vfs.Handle, full bool, d *fdcache.Desc, sync func(full bool) error) error {
 	led := false
 	err := v.flights.join(ctx, x, full, func(full bool) error {
 		led = true
 		if d != nil {
 			v.fds.Dirty.Clean(d)
 		}
-		return whole.Or(func() error {
+		return v.whole.Or(func() error {
 			return v.syncPlaced(ctx, func() error { return sync(full) })
 		})
 	})

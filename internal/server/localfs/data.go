@@ -54,14 +54,6 @@ func (h *host) fdatasync(fd int) error {
 	return linux.Fail("fdatasync", linux.Again(func() error { return h.o.Gate.Fdatasync(fd) }))
 }
 
-// syncfs makes the whole file system of the open file fd stable.
-func (h *host) syncfs(fd int) error {
-	if h.o.Sys != nil {
-		return linux.Fail("syncfs", h.o.Sys.Syncfs(fd))
-	}
-	return linux.Fail("syncfs", linux.Again(func() error { return h.o.Gate.Syncfs(fd) }))
-}
-
 // diskFailed says that bytes may be lost which clients believe to be on their way to the
 // disk. Every write verifier told until now becomes void, and clients send again what they
 // have not committed.

@@ -17,9 +17,9 @@ import (
 )
 
 var (
-	_ vfs.FS         = (*FS)(nil)
-	_ vfs.PairSyncer = (*FS)(nil)
-	_ vfs.Closer     = (*FS)(nil)
+	_ vfs.FS     = (*FS)(nil)
+	_ vfs.Syncer = (*FS)(nil)
+	_ vfs.Closer = (*FS)(nil)
 )
 
 // New serves the directory dir. A symbolic link in dir is followed, here and

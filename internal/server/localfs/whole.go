@@ -41,7 +41,7 @@ func (v *FS) syncWhole(calls int) error {
 	defer v.end(classSync)
 	v.counts.syncs.Add(1)
 	v.counts.shared.Add(uint64(calls - 1))
-	err := v.syncfs(v.wholeFD)
+	err := linux.Fail("syncfs", v.disk.Syncfs(v.wholeFD))
 	if err != nil {
 		v.diskFailed(err)
 	}

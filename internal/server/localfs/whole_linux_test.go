@@ -1,9 +1,7 @@
 package localfs
 
 import (
-	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -96,46 +94,6 @@ func TestManySyncsAreOne(t *testing.T) {
 	}
 	if s := f.Snapshot(); s.Dirty != 0 {
 		t.Errorf("%d descriptors are dirty after their syncs", s.Dirty)
-	}
-}
-
-// TestSyncPair: two objects of one call share a sync of the whole with all other calls. A call that is
-// alone syncs one after the other.
-func TestSyncPair(t *testing.T) {
-	sys := newSlow()
-	f := volatileFS(t, Options{Sys: sys})
-	if f.whole == nil {
-		if err := f.shareSyncs(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r := root(t, f)
-	x := mkfile(t, f, r, "x", "x")
-	var all sync.WaitGroup
-	errs := make([]error, 2*leastWhole)
-	pair := func(i int) { errs[i] = f.SyncPair(t.Context(), x, r) }
-	for i := range leastWhole - 1 {
-		all.Go(func() { pair(i) })
-	}
-	<-sys.began // the first to sync the file; the others wait for it, or for their turn
-	for f.whole.Inside() < leastWhole-1 {
-		runtime.Gosched()
-	}
-	for i := leastWhole - 1; i < len(errs); i++ {
-		pair(i)
-	}
-	if n, alone := sys.whole.Load(), sys.fsyncs.Load(); int(n) != len(errs)-(leastWhole-1) || alone != 1 {
-		t.Errorf("%d syncs of the whole and %d of objects, while one waits", n, alone)
-	}
-	close(sys.goOn)
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Error(err)
-	}
-	sys.fsyncs.Store(0)
-	pair(0)
-	if n := sys.fsyncs.Load(); n != 2 || errs[0] != nil {
-		t.Errorf("one call alone: %d syncs, %v", n, errs[0])
 	}
 }
 
