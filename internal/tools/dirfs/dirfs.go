@@ -33,6 +33,7 @@ type FS struct {
 	rounds  syncfs.Rounds
 	whole   whole
 	order   order
+	listing listing
 	listers sync.Pool     // of *lister
 	files   chan struct{} // has an element for each open File
 	calls   chan struct{} // has an element for each call at work

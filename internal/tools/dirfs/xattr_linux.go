@@ -17,18 +17,44 @@ var _ vfs.Xattrer = (*FS)(nil)
 // object has some.
 const xattrMore = 256
 
-// HasXattrs reports whether the file has extended attributes that checkXattr lets pass. If they
-// cannot be read, it returns true: a copy may lose some.
-func (x *file) HasXattrs(ctx context.Context) bool {
+// Extras reports whether the file has extended attributes that checkXattr lets pass, and whether it may have an access
+// control list. If they cannot be read, both are true: a copy may lose some.
+func (x *file) Extras(ctx context.Context) (xattrs, list bool) {
 	if x.ready(ctx, 0) != nil {
-		return true
+		return true, true
 	}
-	has := false
 	err := control(x.f, func(fd int) error {
-		has = hasXattrs(func(b []byte) (int, error) { return unix.Flistxattr(fd, b) })
+		names, all := listed(func(b []byte) (int, error) { return unix.Flistxattr(fd, b) })
+		xattrs = someXattr(names, all)
+		list = !all || bytes.Contains(names, []byte(xattrAccess)) || !x.fs.listing.named(x.dev, fd)
 		return nil
 	})
-	return has || err != nil
+	return xattrs || err != nil, list || err != nil
+}
+
+// named reports whether the file system of fd, whose device is dev, is known to do so.
+func (l *listing) named(dev uint64, fd int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	named, known := l.devs[dev]
+	if known {
+		return named
+	}
+	var st unix.Statfs_t
+	if unix.Fstatfs(fd, &st) != nil {
+		return false
+	}
+	switch st.Type {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+		named = true
+	}
+	if l.devs == nil {
+		l.devs = make(map[uint64]bool)
+	}
+	if len(l.devs) < maxListing {
+		l.devs[dev] = named
+	}
+	return named
 }
 
 // HasXattrs reports the same of any object. One that is gone has none.
@@ -43,31 +69,34 @@ func (f *FS) HasXattrs(ctx context.Context, h vfs.Handle) bool {
 	}
 	defer f.leave(o.s)
 	defer x.close()
-	return hasXattrs(func(b []byte) (int, error) { return unix.Listxattr(procPath(x.fd), b) })
+	return someXattr(listed(func(b []byte) (int, error) { return unix.Listxattr(procPath(x.fd), b) }))
 }
 
-// hasXattrs searches what list lists. It asks for the length first, as most objects have none.
-func hasXattrs(list func([]byte) (int, error)) bool {
+// listed are the names that list lists, each with a zero behind it. all says that they could be read, or that there can be
+// none. It asks for the length first, as most objects have none.
+func listed(list func([]byte) (int, error)) (names []byte, all bool) {
 	n, err := list(nil)
-	var names []byte
 	if err == nil && n > 0 {
 		names = make([]byte, min(n+xattrMore, vfs.MaxXattrNames))
 		n, err = list(names)
 	}
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
-		return false
+		return nil, true
 	case err != nil:
-		return true
-	case n == 0:
-		return false
+		return nil, false
 	}
-	for name := range bytes.SplitSeq(names[:n], []byte{0}) {
-		if checkXattr(string(name)) == nil {
+	return names[:n], true
+}
+
+// someXattr reports whether one of the names that were listed passes checkXattr, or not all of them could be read.
+func someXattr(names []byte, all bool) bool {
+	for name := range bytes.SplitSeq(names, []byte{0}) {
+		if len(name) > 0 && checkXattr(string(name)) == nil {
 			return true
 		}
 	}
-	return false
+	return !all
 }
 
 // checkXattr is vfs.CheckXattr, and nil for what the kernel and privileged programs keep with a

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -29,7 +30,8 @@ func xattrs(t testing.TB) (dir string, f *FS) {
 	return dir, open(t, dir, Options{})
 }
 
-// TestHasXattrs: an open file and its name say the same; a list is no extended attribute.
+// TestHasXattrs: an open file and its name say the same; a list is no extended attribute. An open file knows whether it may have
+// one, where the file system names it.
 func TestHasXattrs(t *testing.T) {
 	dir, f := xattrs(t)
 	root, _, err := f.Root(t.Context())
@@ -40,13 +42,20 @@ func TestHasXattrs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	set := true
 	acl := vfs.ACL{Access: []vfs.ACLEntry{
 		{Tag: vfs.ACLUserObj, Perm: 7}, {Tag: vfs.ACLUser, ID: 12345, Perm: 7}, {Tag: vfs.ACLGroupObj, Perm: 5},
 		{Tag: vfs.ACLMask, Perm: 7}, {Tag: vfs.ACLOther, Perm: 0},
 	}}
 	if err := f.SetACL(t.Context(), h, acl); err != nil {
 		t.Logf("without a list: %v", err)
+		set = false
 	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	named := slices.Contains([]int64{unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC}, int64(st.Type))
 	for name, want := range map[string]bool{"none": false, "one": true, "other": false} {
 		h, _, _, err := f.Lookup(t.Context(), root, name)
 		if err != nil {
@@ -56,7 +65,10 @@ func TestHasXattrs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		byFile := opened.(*file).HasXattrs(t.Context())
+		byFile, list := opened.(*file).Extras(t.Context())
+		if want := name == "other" && set || !named; list != want {
+			t.Errorf("%s may have a list: %v, want %v", name, list, want)
+		}
 		if got := f.HasXattrs(t.Context(), h); got != want || byFile != want {
 			t.Errorf("%s in %s: %v, open %v, want %v", name, dir, got, byFile, want)
 		}
@@ -102,8 +114,8 @@ func TestHasXattrsUnread(t *testing.T) {
 	if f.HasXattrs(t.Context(), gone) {
 		t.Error("what is gone has extended attributes")
 	}
-	if !opened.(*file).HasXattrs(t.Context()) {
-		t.Error("a file that cannot be read has no extended attributes")
+	if xattrs, list := opened.(*file).Extras(t.Context()); !xattrs || !list {
+		t.Error("a file that cannot be read has no extended attributes, or no list")
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -142,8 +154,8 @@ func unprivileged(t *testing.T, has func() bool) (had bool) {
 	return had
 }
 
-// BenchmarkHasXattrs is what each file of a local source costs more.
-func BenchmarkHasXattrs(b *testing.B) {
+// BenchmarkExtras is what each file of a local source costs more.
+func BenchmarkExtras(b *testing.B) {
 	_, f := xattrs(b)
 	root, _, err := f.Root(b.Context())
 	if err != nil {
@@ -159,7 +171,7 @@ func BenchmarkHasXattrs(b *testing.B) {
 	}
 	x := opened.(*file)
 	for b.Loop() {
-		x.HasXattrs(b.Context())
+		x.Extras(b.Context())
 	}
 	if err := opened.Close(b.Context()); err != nil {
 		b.Error(err)

@@ -33,6 +33,7 @@ type copier struct {
 	stated   uint64     // the size that it states then
 	lists    Lists      // of the source
 	marked   bool       // the source has extended attributes
+	listed   bool       // the source may have an access control list
 
 	was    Mark   // of an earlier copy
 	from   uint64 // what it has copied
@@ -103,7 +104,7 @@ func (c *copier) openSource(ctx context.Context) error {
 		return &sourceError{err: fmt.Errorf("open the source: %w", err), opening: true}
 	}
 	c.in = in
-	c.marked = c.src.fileHasXattrs(ctx, in)
+	c.marked, c.listed = c.src.extras(ctx, in)
 	switch known := c.src.Attr.Has(needed); {
 	case opened.Attr.Has(needed):
 		c.before, c.fresh = opened.Attr, true
@@ -247,7 +248,7 @@ func (c *copier) fill(ctx context.Context) (res Result, err error) {
 // there may be one.
 func (c *copier) contentsAndMode(ctx context.Context) error {
 	c.lists.Mode = c.before.Mode & 0o7777
-	if _, ok := c.o.listed.worth(c.src, &c.before); !ok {
+	if _, ok := c.o.listed.worth(c.src, &c.before); !ok || !c.listed {
 		return c.contents(ctx)
 	}
 	var wg sync.WaitGroup

@@ -10,10 +10,10 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// xattrFile is a File that knows, for less than its FS, whether it has extended attributes that
-// a vfs.Xattrer lists. It is found by vfs.As, and so is xattrFS.
-type xattrFile interface {
-	HasXattrs(ctx context.Context) bool
+// extraFile is a File that knows, for less than its FS, whether it has extended attributes that
+// a vfs.Xattrer lists, and whether it may have an access control list. It is found by vfs.As, and so is xattrFS.
+type extraFile interface {
+	Extras(ctx context.Context) (xattrs, list bool)
 }
 
 // xattrFS is an FS that knows it of all its objects.
@@ -21,12 +21,12 @@ type xattrFS interface {
 	HasXattrs(ctx context.Context, h vfs.Handle) bool
 }
 
-// fileHasXattrs is HasXattrs of a source that is open as f.
-func (s *Source) fileHasXattrs(ctx context.Context, f vfs.File) bool {
-	if x, ok := vfs.As[xattrFile](f); ok {
-		return x.HasXattrs(ctx)
+// extras is HasXattrs of a source that is open as f, and whether it may have a list.
+func (s *Source) extras(ctx context.Context, f vfs.File) (xattrs, list bool) {
+	if x, ok := vfs.As[extraFile](f); ok {
+		return x.Extras(ctx)
 	}
-	return s.HasXattrs(ctx)
+	return s.HasXattrs(ctx), true
 }
 
 // HasXattrs reports whether the source has extended attributes, as far as it knows: NFSv3 has no
