@@ -14,8 +14,8 @@ import (
 
 // call is one request: its context, and the file system as its process sees it.
 //
-// As a context it costs little while nobody waits for its end. The client below asks it (Err), and only who waits (Done)
-// has a channel made. Nothing but the clock of flights looks whether the kernel has interrupted it.
+// As a context it costs little while nobody waits for its end. The client below asks it (Err), and only for a wait (Done) is
+// a channel made. Nothing but the clock of flights looks whether the kernel has interrupted it.
 type call struct {
 	fs   vfs.FS
 	now  time.Time

@@ -359,7 +359,7 @@ func TestExit(t *testing.T) {
 }
 
 // TestInterruptible: a call that the kernel interrupts ends when that is seen if its process has gone, and after grace if it
-// may survive: for who waits, for who asks, and for what was made of its context. The clock stands when there are no calls.
+// may survive: for a wait (Done), for a question (Err), and for what was made of its context. The clock stands when there are no calls.
 func TestInterruptible(t *testing.T) {
 	for _, c := range []struct {
 		what string
