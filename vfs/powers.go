@@ -74,8 +74,8 @@ type Keeper interface {
 	Anew() FS
 }
 
-// Anew returns an FS for the same caller that answers as fs, from nothing that was kept. It is for who decides by an
-// answer what becomes of bytes.
+// Anew returns an FS for the same caller that answers as fs, from nothing that was kept. It is for those that decide
+// by an answer what becomes of bytes.
 func Anew(fs FS) FS {
 	if k, ok := fs.(Keeper); ok {
 		return k.Anew()

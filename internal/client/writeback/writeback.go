@@ -62,9 +62,6 @@ func over(inner vfs.FS, s *shared) *FS { return &FS{inner: inner, asked: vfs.Ask
 
 // Anew implements vfs.Keeper. Nothing is kept here but dirty bytes.
 func (f *FS) Anew() vfs.FS {
-	if _, keeps := f.inner.(vfs.Keeper); !keeps {
-		return f
-	}
 	return &FS{inner: f.inner, asked: vfs.Anew(f.inner), s: f.s}
 }
 
