@@ -213,12 +213,16 @@ func ask(path string, patience time.Duration) net.Conn {
 // ErrNoReport says that a mount has ended without a word of what was not stable.
 var ErrNoReport = errors.New("the mount's process has ended without a report")
 
-// hear reads how a mount has ended.
+// hear reads how a mount has ended. One that ends before it has read what it was told resets the connection behind its
+// report.
 func hear(c net.Conn) (*Report, error) {
 	text, err := io.ReadAll(io.LimitReader(c, maxReport))
-	if err != nil || len(text) == 0 {
+	if len(text) == 0 {
 		return nil, errors.Join(ErrNoReport, err)
 	}
 	r := new(Report)
-	return r, json.Unmarshal(text, r)
+	if broken := json.Unmarshal(text, r); broken != nil {
+		return nil, errors.Join(ErrNoReport, broken, err)
+	}
+	return r, nil
 }

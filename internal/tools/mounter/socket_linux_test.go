@@ -86,6 +86,35 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
+// TestUnreadWord: a mount may end before it has read what an umount says. Its report is heard all the same.
+func TestUnreadWord(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	here, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = here.Close() }()
+	there, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := here.Write([]byte{leftWord}); err != nil {
+		t.Fatal(err)
+	}
+	want := &Report{Bytes: 7}
+	tell(there, want)
+	if err := there.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := hear(here); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("heard: %+v, %v", got, err)
+	}
+}
+
 // TestNoReport: a mount whose process has died says so by saying nothing.
 func TestNoReport(t *testing.T) {
 	s, path := listening(t)
