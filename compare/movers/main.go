@@ -40,6 +40,7 @@ type options struct {
 	data   string // in home: what is copied, the copies, and what is served
 	binary string
 	asJSON bool
+	copies int // that were made
 }
 
 // figure is what one turn of a mover came to. Times are in seconds.

@@ -70,7 +70,8 @@ func (t *test) run(ctx context.Context, o *options, src *tree) ([]row, error) {
 			// A new name for each, and none is removed before the end: an ext4 does not use an inode
 			// again that was freed in the last minute, but looks each of them through for each new file,
 			// which took up to two thirds of a server's time. nfs-ganesha, too, remembers what was removed.
-			dest := filepath.Join(o.data, fmt.Sprintf("copy-%d-%d", round, i))
+			o.copies++
+			dest := filepath.Join(o.data, fmt.Sprintf("copy-%d", o.copies))
 			f, err := r.turn(ctx, r.from(src.path), r.to(dest), dest, p)
 			if err == nil {
 				err = src.same(dest)
