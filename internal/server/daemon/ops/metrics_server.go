@@ -148,17 +148,22 @@ func waitsOf(l *iogate.Lane) histogram {
 }
 
 func (w writer) directories(dirs map[string]localfs.Snapshot) {
-	var rest localfs.Snapshot
-	for i, dir := range slices.Sorted(maps.Keys(dirs)) {
-		s := dirs[dir]
+	byLabel(dirs, addDirectory, w.directory)
+}
+
+// byLabel sends each of all by its label. Those beyond maxLabels are added up, and sent as others.
+func byLabel[T any](all map[string]T, add func(sum, s *T), send func(label string, s *T)) {
+	var rest T
+	for i, label := range slices.Sorted(maps.Keys(all)) {
+		s := all[label]
 		if i < maxLabels {
-			w.directory(dir, &s)
+			send(label, &s)
 			continue
 		}
-		addDirectory(&rest, &s)
+		add(&rest, &s)
 	}
-	if len(dirs) > maxLabels {
-		w.directory(others, &rest)
+	if len(all) > maxLabels {
+		send(others, &rest)
 	}
 }
 

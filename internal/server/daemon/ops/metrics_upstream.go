@@ -1,11 +1,6 @@
 package ops
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // Upstream is what has been counted at another server that an export stands for, and of the cache of what that has. The
 // cache's counters go on from run to run.
@@ -37,20 +32,7 @@ func addUpstream(sum, s *Upstream) {
 	sum.Culled += s.Culled
 }
 
-func (w writer) upstreams(far map[string]Upstream) {
-	var rest Upstream
-	for i, from := range slices.Sorted(maps.Keys(far)) {
-		s := far[from]
-		if i < maxLabels {
-			w.upstream(from, &s)
-			continue
-		}
-		addUpstream(&rest, &s)
-	}
-	if len(far) > maxLabels {
-		w.upstream(others, &rest)
-	}
-}
+func (w writer) upstreams(far map[string]Upstream) { byLabel(far, addUpstream, w.upstream) }
 
 func (w writer) upstream(from string, s *Upstream) {
 	for _, m := range []struct {
