@@ -22,7 +22,7 @@ const (
 	stoppedRounds = 10
 )
 
-// TestStopped: a server that is stopped, or killed, keeps nobody alive who is killed, nor the listing of another mount. When
+// TestStopped: a server that is stopped, or killed, holds up no process that is killed, nor the listing of another mount. When
 // it is back, those who were not killed go on. The mount can be taken away while it is stopped.
 func TestStopped(t *testing.T) {
 	if !soak() {
@@ -161,7 +161,7 @@ func (s *stopped) killAll(t *testing.T, doomed []*actor) {
 }
 
 // goesOn waits for an actor that has a server again. One that has forgotten its locks (it was killed, and has no grace) may
-// say so to who holds one.
+// tell the holder of one.
 func (s *stopped) goesOn(t *testing.T, a *actor, sig syscall.Signal) {
 	t.Helper()
 	says := a.says()

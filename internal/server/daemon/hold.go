@@ -70,8 +70,8 @@ func (d *daemon) heldBy(who string) error {
 	return fmt.Errorf("state directory: another server runs with %s%s: end it, or give this one a --state-dir and ports of its own", d.own, who)
 }
 
-// tellHeld says that another server has the state, where the user who starts this one
-// looks: on stderr, and in the file of the log if there is one.
+// tellHeld says that another server has the state, where the user looks that starts this
+// one: on stderr, and in the file of the log if there is one.
 func (d *daemon) tellHeld(who string, most time.Duration) {
 	logs := []*slog.Logger{d.log}
 	if d.c.Log.File != "" {

@@ -193,7 +193,7 @@ func mountForced(t *testing.T, served string) *forced {
 	return f
 }
 
-// end unmounts though a file is open, in the name of somebody who does not want to wait.
+// end unmounts though a file is open, and gives up at once what is not stable.
 func (f *forced) end(t *testing.T, open *os.File) Unfinished {
 	t.Helper()
 	expect.OK(t, Unmount(f.dir, false, true))
