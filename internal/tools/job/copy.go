@@ -221,8 +221,8 @@ func (j *copyJob) run(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case j.srcAttr.Type != vfs.TypeDir && j.o.Sync != nil:
-		return fmt.Errorf("the source is no directory: %w", vfs.ErrInval)
+	case j.srcAttr.Type != vfs.TypeDir && j.deletes():
+		return fmt.Errorf("the source is no directory, beside which nothing is deleted: %w", vfs.ErrInval)
 	case j.srcAttr.Type != vfs.TypeDir && j.dry():
 		return j.rehearseOne(ctx)
 	case j.srcAttr.Type != vfs.TypeDir:
@@ -332,7 +332,11 @@ func (j *copyJob) single(ctx context.Context) error {
 		j.progress.Report(progress.Event{Type: "note", Message: "a copy that was killed may have left a temporary: " + err.Error()})
 	}
 	watched, end := j.watch(ctx, func() int { return 1 })
-	if err := errors.Join(end(j.item(watched, state, j.o.Name, &e, nil)), ctx.Err()); err != nil {
+	there, err := j.thereOf(watched)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(end(j.item(watched, state, j.o.Name, &e, there)), ctx.Err()); err != nil {
 		return err
 	}
 	j.clearParts(ctx)
@@ -340,6 +344,18 @@ func (j *copyJob) single(ctx context.Context) error {
 		return err
 	}
 	return j.flush(ctx, state, false)
+}
+
+// thereOf is what a sync of one object has to judge: what has its name. nil: nothing, or it is no sync.
+func (j *copyJob) thereOf(ctx context.Context) (*vfs.Entry, error) {
+	if j.o.Sync == nil {
+		return nil, nil
+	}
+	o, ok, err := lookup(ctx, j.o.Dest.FS, j.o.Dest.Handle, j.o.Name)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return &vfs.Entry{Name: []byte(j.o.Name), Handle: o.handle, Attr: o.attr}, nil
 }
 
 // syncDest makes the copy's own name stable, and the links and nodes that still wait.

@@ -207,7 +207,7 @@ func (j *copyJob) copy(ctx context.Context, s *dirState, src transfer.Source, ds
 // link makes a further name of a copy. Names of files enter the record like the first: the
 // next run may meet the names in another order.
 func (j *copyJob) link(ctx context.Context, s *dirState, l *linked, src transfer.Source, dst transfer.Target, there *vfs.Entry) (fatal, err error) {
-	if j.o.Sync != nil && hasLink(&l.copy.attr, there) {
+	if j.o.Sync != nil && hasLink(&l.copy.attr, there) || j.keepsAll() && there != nil {
 		j.needsNothing(&src.Attr)
 		return nil, nil
 	}

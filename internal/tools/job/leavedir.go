@@ -100,7 +100,8 @@ func cutsOff(err error) bool {
 // gone is removed, if it is empty; made is false then. A closed directory that is not
 // finished keeps its mode.
 func (j *copyJob) leave(ctx context.Context, d *delta.Dir, s *dirState, incomplete error) (made bool) {
-	if j.keepsOwn(d) {
+	if j.keepsOwn(d) || j.keepsDir(s) {
+		j.opened(s)
 		j.countDir(s)
 		return true
 	}
@@ -141,7 +142,7 @@ func (j *copyJob) leave(ctx context.Context, d *delta.Dir, s *dirState, incomple
 func (j *copyJob) countDir(s *dirState) {
 	switch {
 	case s.was != nil:
-	case j.o.Sync != nil && s.joined && !s.touched.Load():
+	case j.o.Sync != nil && s.joined && (!s.touched.Load() || j.keepsDir(s)):
 		j.needsNothing(&vfs.Attr{Type: vfs.TypeDir})
 	default:
 		j.progress.Add(progress.Dirs, 1)

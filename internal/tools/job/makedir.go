@@ -117,7 +117,7 @@ func (j *copyJob) known(ctx context.Context, dir vfs.Handle, name string, there 
 // reopen lets us use an existing directory: an earlier run may have given it its final
 // mode. If we may not change the mode, the items in it fail and say so.
 func (j *copyJob) reopen(ctx context.Context, s *dirState) error {
-	if s.attr.Has(vfs.MaskMode) && s.attr.Mode&ownerMayAll != ownerMayAll {
+	if s.attr.Has(vfs.MaskMode) && s.attr.Mode&ownerMayAll != ownerMayAll && !j.keepsDir(s) {
 		set := vfs.SetAttr{Valid: vfs.MaskMode, Mode: s.attr.Mode | ownerMayAll}
 		if _, err := j.o.Dest.FS.SetAttr(ctx, s.handle, &set, nil); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("open the directory: %w", err)

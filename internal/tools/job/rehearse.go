@@ -44,11 +44,16 @@ func (j *copyJob) rehearseOne(ctx context.Context) error {
 	j.closeTotals()
 	watched, end := j.watch(ctx, func() int { return 1 })
 	there, ok, err := lookup(watched, j.o.Dest.FS, j.o.Dest.Handle, j.o.Name)
-	if err == nil && ok && there.attr.Type == vfs.TypeDir {
+	v := &rehearsal{j}
+	switch {
+	case err != nil:
+	case ok && j.o.Sync != nil:
+		src := transfer.Source{FS: j.o.Source.FS, Handle: j.o.Source.Handle, Attr: j.srcAttr}
+		err = v.judge(watched, j.o.Name, &src, &there)
+	case ok && there.attr.Type == vfs.TypeDir:
 		err = errDirInTheWay
-	}
-	if err == nil {
-		(&rehearsal{j}).copyOf(j.o.Name, &j.srcAttr)
+	default:
+		v.copyOf(j.o.Name, &j.srcAttr)
 	}
 	j.fail(watched, j.o.Name, err)
 	return end(ctx.Err())
@@ -102,6 +107,10 @@ func (v *rehearsal) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (
 			v.progress.Add(progress.Dirs, 1)
 			break
 		}
+		if v.keepsAll() {
+			v.needsNothing(&d.Attr)
+			break
+		}
 		src := transfer.Source{FS: v.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
 		err = v.compared(ctx, d.Path(""), &src, &o, v.sameTime(d.Attr.Mtime, o.attr.Mtime))
 	case err == nil && v.deletes():
@@ -143,6 +152,15 @@ func (v *rehearsal) object(ctx context.Context, d *delta.Dir, name string, src *
 	if err != nil {
 		return err
 	}
+	return v.judge(ctx, d.Path(name), src, &o)
+}
+
+// judge says what would become of an object that the destination has.
+func (v *rehearsal) judge(ctx context.Context, path string, src *transfer.Source, o *object) error {
+	if v.keepsAll() {
+		v.needsNothing(&src.Attr)
+		return nil
+	}
 	if o.attr.Type == vfs.TypeDir {
 		if !v.deletes() {
 			return errDirInTheWay
@@ -150,17 +168,17 @@ func (v *rehearsal) object(ctx context.Context, d *delta.Dir, name string, src *
 		v.toDelete.Add(1)
 	}
 	if v.o.Sync == nil {
-		v.copyOf(d.Path(name), &src.Attr)
+		v.copyOf(path, &src.Attr)
 		return nil
 	}
-	same, timely, err := v.alikeThere(ctx, nil, src, &o)
+	same, timely, err := v.alikeThere(ctx, nil, src, o)
 	switch {
 	case err != nil:
 		return err
 	case same:
-		return v.compared(ctx, d.Path(name), src, &o, timely)
+		return v.compared(ctx, path, src, o, timely)
 	}
-	v.copyOf(d.Path(name), &src.Attr)
+	v.copyOf(path, &src.Attr)
 	return nil
 }
 

@@ -21,10 +21,27 @@ type SyncOptions struct {
 	// ACLs has access control lists and extended attributes compared of what is not copied. Without
 	// it, they are asked for only where modes differ.
 	ACLs bool
+	// Existing says what happens to what the destination has already under a name of the source.
+	Existing Existing
 	// Delete, if not nil, has deleted what the source does not have, when all is copied. Then also
 	// a directory gives way to what is none, and the reverse.
 	Delete *DeleteOptions
 }
+
+// Existing says what a sync does with an object that the destination has. A directory is never replaced, and
+// never followed if it is a symbolic link: without SyncOptions.Delete, what has another type than the
+// directory fails.
+type Existing int
+
+const (
+	// Update replaces what differs, and sets attributes again.
+	Update Existing = iota
+	// Keep leaves it as it is, whatever it is like: it counts as unchanged. So do directories, but for those
+	// that an earlier run of the job, with the same record, has made and not finished.
+	Keep
+	// Replace makes files anew, but for those that the record has.
+	Replace
+)
 
 // A sync joins directories that the destination has with those of the source (package delta). What is
 // the same by what both listings say is passed over: nothing is asked for it. Before a name is made
@@ -52,12 +69,22 @@ func (j *copyJob) beforeMade(ctx context.Context, s *dirState, name string, ther
 	return nil
 }
 
+// keepsAll reports whether what the destination has stays as it is.
+func (j *copyJob) keepsAll() bool { return j.o.Sync != nil && j.o.Sync.Existing == Keep }
+
+// keepsDir reports whether a directory stays as it is. One that an earlier run has made, and not finished, is closed;
+// whether it has made the copy's root, nobody knows, and so that is finished.
+func (j *copyJob) keepsDir(s *dirState) bool {
+	resumed := j.record != nil && j.record.resumed
+	return j.keepsAll() && !s.created && !(resumed && (s.closed || s.dir != nil && s.dir.Parent == nil))
+}
+
 // touch notes that something in a directory is to be changed, and lets us do so: its mode may forbid
 // it. If we may not change that, the items in it fail and say so.
 func (j *copyJob) touch(ctx context.Context, s *dirState) {
 	s.opening.Do(func() {
 		s.touched.Store(true)
-		if j.o.Sync == nil || !s.joined || !s.attr.Has(vfs.MaskMode) || s.attr.Mode&ownerMayAll == ownerMayAll {
+		if j.o.Sync == nil || !s.joined || j.keepsDir(s) || !s.attr.Has(vfs.MaskMode) || s.attr.Mode&ownerMayAll == ownerMayAll {
 			return
 		}
 		set := vfs.SetAttr{Valid: vfs.MaskMode, Mode: s.attr.Mode | ownerMayAll}
@@ -82,6 +109,13 @@ func (j *copyJob) unchanged(ctx context.Context, s *dirState, src *transfer.Sour
 		return object{}, false, err
 	}
 	same, timely, err := j.alikeThere(ctx, s.where(), src, &copied)
+	if j.keepsAll() && err == nil {
+		if !same {
+			copied = object{} // no further name is linked to it
+		}
+		j.needsNothing(&src.Attr)
+		return copied, true, nil
+	}
 	if !same || err != nil {
 		return object{}, false, err
 	}
@@ -99,6 +133,7 @@ func (j *copyJob) alikeThere(ctx context.Context, at *hands.Dir, src *transfer.S
 	timely = j.sameTime(a.Mtime, b.Mtime)
 	switch {
 	case a.Type != b.Type, j.kept.another(a, b), b.Nlink > 1 && a.Nlink < 2 && a.Type != vfs.TypeReg:
+	case a.Type == vfs.TypeReg && j.o.Sync.Existing == Replace:
 	case a.Type == vfs.TypeReg:
 		same = a.Size == b.Size && (timely || j.o.Sync.Checksum)
 		if same && (j.o.Sync.Checksum || !j.tells(a.Mtime, b.Mtime)) {
