@@ -10,6 +10,10 @@
 //
 //	vfstest.RunReadOnly(t, fs)
 //
+// and one that was made of another, as a snapshot is, by that too:
+//
+//	vfstest.Run(t, vfstest.Config{New: ..., Freeze: func(t *testing.T, f vfs.FS) vfs.FS { ... }})
+//
 // # What is judged
 //
 // There is one group of tests, in the file of the same name, for each method of the

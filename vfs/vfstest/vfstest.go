@@ -18,6 +18,12 @@ type Config struct {
 	// tree. f is not used again. Without it the tests of restarts are skipped.
 	Restart func(t *testing.T, f vfs.FS) vfs.FS
 
+	// Freeze, if not nil, says that what is judged cannot be changed. The suite fills the tree of New, and Freeze
+	// hands it over, as another FS: a snapshot of it, a view that is read-only. Run then runs the tests of
+	// [RunReadOnly] and compares the two trees; every change must be vfs.ErrROFS. Restart opens that FS again,
+	// whose handles and places of listings are to stay valid. Groups are not looked at.
+	Freeze func(t *testing.T, f vfs.FS) vfs.FS
+
 	// Callers says that the FS can act for any caller and enforces modes: the
 	// view that New returns is then the superuser's.
 	Callers bool
@@ -90,6 +96,10 @@ const (
 // Run runs the whole suite as subtests of t, named group/test.
 func Run(t *testing.T, c Config) {
 	checkDifferences(t, c.Differences)
+	if c.Freeze != nil {
+		runFrozen(t, c)
+		return
+	}
 	for _, g := range groups {
 		if c.Groups == nil || slices.Contains(c.Groups, g.name) {
 			t.Run(g.name, func(t *testing.T) { g.run(t, c) })
@@ -127,6 +137,9 @@ func (c *Config) skipDifference(t *testing.T, name string) {
 func checkDifferences(t *testing.T, differences map[string]string) {
 	t.Helper()
 	known := map[string]bool{modelName: true}
+	for _, test := range frozenTests {
+		known[test.name] = true
+	}
 	for _, g := range groups {
 		for _, test := range g.tests {
 			known[g.name+"/"+test.name] = true
