@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/base/filter"
+	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/tools/delta"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -28,6 +29,9 @@ const (
 	// maxLinked bounds the objects with several names whose content is remembered, each until all of its names
 	// were met. Further ones are read under each name; the store has their bytes once.
 	maxLinked = 1 << 16
+	// grace is how long what is being stored may go on when the context has ended, so that the next backup
+	// goes on behind it. Then it is given up.
+	grace = 20 * time.Second
 )
 
 // Options say what is backed up, and where to.
@@ -35,16 +39,36 @@ type Options struct {
 	FS    vfs.FS
 	Root  vfs.Handle // a directory of FS
 	Store object.Store
-	// Base is an earlier snapshot of the tree, in Store; nil: all is read.
+	// Base is an earlier snapshot of the tree, in Store; nil: all is read. [Latest] finds it.
 	Base *snapshot.Snapshot
-	// Meta names the snapshot. Run sets Time, Complete, TimeDelta and Counts.
+	// Partial is what a backup that was stopped has left to go on from; nil: nothing. [Partial] finds it.
+	Partial *snapshot.Snapshot
+	// Meta names the snapshot. Run sets Time, Complete, TimeDelta, Looked and Counts.
 	Meta snapshot.Meta
 
 	Now      func() time.Time
 	Progress *progress.Tracker // nil: no reports
 	Parallel int               // files at once; 0: DefaultParallel
+	Each     bool              // report each file that was read, as an event of type "done"
+
+	// Filter says what of the tree is taken, and is told what is left out; nil: all.
+	Filter   *filter.Filter
+	Throttle *throttle.Throttle // bounds the bytes that are read, and may change meanwhile; nil: nothing does
 	// OneFileSystem leaves out what is in directories that are on another file system than Root.
 	OneFileSystem bool
+	// Leave is the path below Root of a directory that is left out, as the store itself; "": none is.
+	Leave string
+	// Change says which differences from Base have a file read; 0: all.
+	Change Change
+	// Privileged says that FS shows what it shows root alone.
+	Privileged bool
+	// Plain has files stored as they are, and not packed by zstd.
+	Plain bool
+	// DryRun reads no file, and stores nothing: what would be read is told by events of type "would", whose kind is
+	// why. Store may be nil, and Base with it.
+	DryRun bool
+	// Prove, if not nil, is called before anything is published: an error ends the backup, and nothing is.
+	Prove func(ctx context.Context) error
 }
 
 // Summary is what a backup has done.
@@ -65,22 +89,30 @@ type Summary struct {
 	Stored    int64             `json:"stored"`     // bytes that the store has got
 	Had       int64             `json:"had"`        // bytes that it was given, and had
 
+	Resumed  uint64 `json:"resumed"`  // files that were not read, as a backup that was stopped had stored them
+	Partial  bool   `json:"partial"`  // there is something to go on from, for the next backup of the name
 	Changed  uint64 `json:"changed"`  // files that changed each time that they were read
 	Vanished uint64 `json:"vanished"` // items that vanished meanwhile
+	Damaged  uint64 `json:"damaged"`  // objects of earlier snapshots that could not be used
 	Errors   uint64 `json:"errors"`
+
+	Mounts uint64 `json:"-"` // directories of other file systems, of which the contents are left out
 }
 
 // run is a backup under way. It is the visitor of the join.
 type run struct {
 	o     *Options
-	w     *snapshot.Writer
-	acl   vfs.ACLer   // nil: the tree has none
-	xattr vfs.Xattrer // likewise
+	w     *snapshot.Writer // nil: a dry run
+	sight sight
+	was   *earlier // nil: nothing
 	slots chan struct{}
-	since time.Time // times of Base that are later say nothing
 	root  *snapshot.Entry
 
+	store  context.Context // of calls to the store: it lasts a while longer than the run's
+	flying sync.WaitGroup  // what works at files
+
 	errors, vanished, changed     atomic.Uint64
+	mounts, resumed               atomic.Uint64
 	files, dirs, symlinks, nodes  atomic.Uint64
 	bytes, filesRead, bytesOfRead atomic.Uint64
 
@@ -96,14 +128,23 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 		return sum, err
 	}
 	r := &run{o: &o, why: make(map[string]uint64), links: make(map[linked]*contents)}
-	r.acl, _ = vfs.As[vfs.ACLer](o.FS)
-	r.xattr, _ = vfs.As[vfs.Xattrer](o.FS)
+	if o.Change == 0 {
+		o.Change = All
+	}
 	if o.Parallel <= 0 {
 		o.Parallel = DefaultParallel
 	}
 	r.slots = make(chan struct{}, min(o.Parallel, MaxParallel))
-	if r.w, err = snapshot.NewWriter(o.Store); err != nil {
-		return sum, err
+	if !o.DryRun {
+		if r.w, err = snapshot.NewWriter(o.Store); err != nil {
+			return sum, err
+		}
+		if o.Prove != nil {
+			r.w.Prove(o.Prove)
+		}
+		if o.Plain {
+			r.w.Plain()
+		}
 	}
 	o.Meta.Time = o.Now()
 	info, err := o.FS.Info(ctx, o.Root, vfs.InfoLimits)
@@ -111,16 +152,23 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 		return sum, fmt.Errorf("limits of the source: %w", err)
 	}
 	o.Meta.TimeDelta = info.TimeDelta
-	if o.Base != nil {
+	r.sight.begin(&o)
+	if r.was = r.earlier(info.TimeDelta); o.Base != nil {
 		ref := o.Base.Ref()
 		sum.Base = ref.Text()
-		r.since = ref.Time.Add(-max(info.TimeDelta, ref.TimeDelta, minDelta))
 	}
+	lasting, stop := outlast(ctx, grace)
+	defer stop()
+	r.store = lasting
 	id, err := r.take(ctx)
+	sum.Partial = r.leave(err)
 	r.fill(&sum)
-	if err == nil {
+	if err == nil && !o.DryRun {
 		ref := snapshot.Ref{ID: id, Meta: o.Meta}
 		sum.Snapshot, sum.Complete = ref.Text(), o.Meta.Complete
+		if snapshot.Later(id, o.Meta.Time) {
+			r.note("clock", "", "the clock says an earlier time than that of the snapshot before: the new one has a later id, so that it is the newest")
+		}
 	}
 	return sum, err
 }
@@ -128,31 +176,106 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 // take walks the tree, and finishes the snapshot.
 func (r *run) take(ctx context.Context) (id string, err error) {
 	var right vfs.FS
-	if r.o.Base != nil {
-		right = r.o.Base.FS()
+	if r.was != nil {
+		right = r.was
 	}
-	do := delta.Options{Walk: walk.Options{OneFileSystem: r.o.OneFileSystem}, NoExtras: true}
-	if err := delta.Tree(ctx, r.o.FS, r.o.Root, right, do, r); err != nil {
+	do := delta.Options{NoExtras: true, Walk: walk.Options{
+		OneFileSystem: r.o.OneFileSystem, Elsewhere: func(*walk.Dir) { r.mounts.Add(1) }, Listed: r.o.Progress.CloseTotals,
+		Choose: r.o.Filter.Choose, LeftOut: func(_ *walk.Dir, e *vfs.Entry) { r.o.Filter.LeftOut(e) },
+	}}
+	if r.o.Filter == nil {
+		do.Walk.Choose, do.Walk.LeftOut = nil, nil
+	}
+	if r.o.Leave != "" {
+		do.Descend = r.descend
+	}
+	err = delta.Tree(ctx, r.o.FS, r.o.Root, right, do, r)
+	r.flying.Wait()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
 		return "", err
 	}
 	if r.root == nil {
 		return "", errors.New("the directory could not be listed")
 	}
 	m := &r.o.Meta
+	m.Looked = r.sight.looked()
 	m.Complete = r.errors.Load() == 0
 	m.Counts = map[string]uint64{
 		"files": r.files.Load(), "dirs": r.dirs.Load(), "symlinks": r.symlinks.Load(), "nodes": r.nodes.Load(),
 		"bytes": r.bytes.Load(), "errors": r.errors.Load(), "changed": r.changed.Load(), "vanished": r.vanished.Load(),
 	}
-	return r.w.Finish(ctx, *m, r.root)
+	if r.o.DryRun {
+		return "", nil
+	}
+	return r.w.Finish(r.store, *m, r.root)
+}
+
+// outlast is a context that goes on for a while after ctx has ended.
+func outlast(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(d, cancel)
+		context.AfterFunc(lasting, func() { timer.Stop() })
+	})
+	return lasting, func() {
+		stop()
+		cancel()
+	}
+}
+
+// checkpoint notes what was done so far, if enough was.
+func (r *run) checkpoint() error {
+	if !r.w.Due() {
+		return nil
+	}
+	err := r.w.Checkpoint(r.store, r.meta())
+	if errors.Is(err, snapshot.ErrTooLong) {
+		return nil // a directory is too large for it; the snapshot itself will say so
+	}
+	return err
+}
+
+// leave has the next backup go on from what there is, unless this one is done; then there is nothing to go on from. An
+// incomplete one counts as not done: it is no base, and what it has read is not to be read again.
+func (r *run) leave(err error) (partial bool) {
+	if r.w == nil {
+		return false
+	}
+	if err == nil && r.o.Meta.Complete {
+		if err := snapshot.DropPartial(r.store, r.o.Store, r.o.Meta.Name); err != nil {
+			r.note("partial", "", fmt.Sprintf("it stays, and the next backup passes it over: %v", err))
+		}
+		return false
+	}
+	if perr := r.w.Checkpoint(r.store, r.meta()); perr != nil {
+		r.note("partial", "", fmt.Sprintf("the next backup goes on from an earlier moment, as what was done since could not be noted: %v", perr))
+		return false
+	}
+	return true
+}
+
+// meta is what a checkpoint says of itself.
+func (r *run) meta() snapshot.Meta {
+	m := r.o.Meta
+	m.Complete, m.Counts, m.Looked = false, nil, r.sight.looked()
+	return m
 }
 
 func (r *run) fill(s *Summary) {
 	s.Files, s.Dirs, s.Symlinks, s.Nodes = r.files.Load(), r.dirs.Load(), r.symlinks.Load(), r.nodes.Load()
 	s.Bytes, s.Read, s.ReadBytes = r.bytes.Load(), r.filesRead.Load(), r.bytesOfRead.Load()
 	s.Changed, s.Vanished, s.Errors = r.changed.Load(), r.vanished.Load(), r.errors.Load()
-	s.Stored, s.Had = r.w.Written()
-	s.Why = r.why
+	if r.w != nil {
+		s.Stored, s.Had = r.w.Written()
+	}
+	if r.was != nil {
+		s.Damaged = r.was.damaged.Load()
+	}
+	s.Resumed = r.resumed.Load()
+	s.Why, s.Mounts = r.why, r.mounts.Load()
 }
 
 // because counts why a file is read.
@@ -162,6 +285,10 @@ func (r *run) because(why string) {
 	r.why[why]++
 }
 
+func (r *run) note(kind, path, message string) {
+	r.o.Progress.Report(progress.Event{Type: "note", Kind: kind, Path: path, Message: message})
+}
+
 // failed reports an item, and returns nil, unless the context has ended.
 func (r *run) failed(ctx context.Context, path string, err error) error {
 	if cerr := ctx.Err(); cerr != nil {
@@ -169,201 +296,12 @@ func (r *run) failed(ctx context.Context, path string, err error) error {
 	}
 	if errors.Is(err, walk.ErrVanished) || errors.Is(err, errVanished) {
 		r.vanished.Add(1)
-		r.o.Progress.Report(progress.Event{Type: "note", Kind: "vanished", Path: path, Message: "it vanished before its turn came"})
+		r.o.Progress.Add(progress.Vanished, 1)
+		r.note("vanished", path, "it vanished before its turn came")
 		return nil
 	}
 	r.errors.Add(1)
+	r.o.Progress.Add(progress.Errors, 1)
 	r.o.Progress.Report(progress.Event{Type: "error", Path: path, Message: err.Error(), Err: err})
-	return nil
-}
-
-// folder is a directory under way.
-type folder struct {
-	path string // in the snapshot
-	w    *snapshot.DirWriter
-	e    *snapshot.Entry
-}
-
-// longPath stands for all paths that snapshots leave out: no path of a deep tree is kept.
-var longPath = string(make([]byte, vfs.MaxPath+1))
-
-func folderOf(d *delta.Dir) *folder { return d.Data.(*folder) }
-
-// Enter implements delta.Visitor.
-func (r *run) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (right vfs.Handle, err error) {
-	path := ""
-	if d.Parent != nil {
-		path = d.Name
-		if up := folderOf(d.Parent).path; up != "" {
-			path = up + "/" + d.Name
-		}
-		if len(path) > vfs.MaxPath {
-			path = longPath
-		}
-	}
-	f := &folder{path: path, e: &snapshot.Entry{Name: d.Name, Attr: d.Attr}}
-	d.Data = f
-	if !d.Attr.Has(vfs.MaskV3) || d.Parent == nil {
-		f.e.Attr, err = r.o.FS.GetAttr(ctx, d.Handle, vfs.MaskV3)
-		if err != nil && d.Parent != nil {
-			return right, cmp.Or(r.failed(ctx, d.Path(""), gone(err)), walk.ErrSkipDir)
-		}
-		if err != nil {
-			return right, fmt.Errorf("attributes of the directory: %w", err)
-		}
-	}
-	if err := r.extra(ctx, d.Handle, f.e); err != nil {
-		if err := r.failed(ctx, d.Path(""), gone(err)); err != nil {
-			return right, err
-		}
-	}
-	f.w = r.w.Dir(path)
-	switch {
-	case r.o.Base == nil:
-	case d.Parent == nil:
-		right, _, err = r.o.Base.FS().Root(ctx)
-	case there != nil && there.Attr.Type == vfs.TypeDir:
-		right = there.Handle
-	}
-	return right, err
-}
-
-// Entry implements delta.Visitor.
-func (r *run) Entry(ctx context.Context, d *delta.Dir, in, there *vfs.Entry) error {
-	e := &snapshot.Entry{Name: string(in.Name), Attr: in.Attr}
-	h := in.Handle
-	if !e.Attr.Has(vfs.MaskV3) {
-		a, err := r.o.FS.GetAttr(ctx, h, vfs.MaskV3)
-		if err != nil {
-			return r.failed(ctx, d.Path(e.Name), gone(err))
-		}
-		e.Attr = a
-	}
-	why := r.judge(&e.Attr, there)
-	if why == "" {
-		old, err := r.o.Base.Entry(ctx, there.Handle)
-		switch {
-		case err != nil && !errors.Is(err, snapshot.ErrDamaged):
-			return err
-		case err != nil:
-			why = "damaged"
-		case old.Changed:
-			why = "changed"
-		default:
-			return r.reuse(ctx, d, e, old)
-		}
-	}
-	if e.Attr.Type != vfs.TypeReg {
-		return r.other(ctx, d, h, e)
-	}
-	r.because(why)
-	select {
-	case r.slots <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	d.Hold()
-	go func() {
-		defer d.Release()
-		defer func() { <-r.slots }()
-		if err := r.file(ctx, d, h, e); err != nil {
-			d.Abort(err)
-		}
-	}()
-	return nil
-}
-
-// judge says why an object cannot be taken from the earlier snapshot; "" if it can.
-func (r *run) judge(a *vfs.Attr, there *vfs.Entry) string {
-	if there == nil || there.Attr.Type != a.Type {
-		return "new"
-	}
-	b := &there.Attr
-	switch {
-	case a.Size != b.Size || a.Rdev != b.Rdev:
-		return "size"
-	case !a.Mtime.Equal(b.Mtime):
-		return "mtime"
-	case !a.Ctime.Equal(b.Ctime):
-		return "ctime"
-	case a.FileID != b.FileID:
-		return "fileid"
-	case a.Mtime.After(r.since) || a.Ctime.After(r.since):
-		return "recent"
-	}
-	return ""
-}
-
-// reuse takes an object as the earlier snapshot has it.
-func (r *run) reuse(ctx context.Context, d *delta.Dir, e, old *snapshot.Entry) error {
-	if err := r.w.Reuse(ctx, r.o.Base, old); err != nil {
-		return err
-	}
-	e.Target, e.Content, e.Extra = old.Target, old.Content, old.Extra
-	return r.add(ctx, d, e)
-}
-
-// add adds an entry that is done.
-func (r *run) add(ctx context.Context, d *delta.Dir, e *snapshot.Entry) error {
-	if err := folderOf(d).w.Add(ctx, e); errors.Is(err, snapshot.ErrTooLong) {
-		return r.failed(ctx, d.Path(e.Name), err)
-	} else if err != nil {
-		return err
-	}
-	switch e.Attr.Type {
-	case vfs.TypeReg:
-		r.files.Add(1)
-		r.bytes.Add(e.Attr.Size)
-		r.o.Progress.Add(progress.Files, 1)
-		r.o.Progress.Add(progress.Bytes, e.Attr.Size)
-	case vfs.TypeDir:
-		r.dirs.Add(1)
-		r.o.Progress.Add(progress.Dirs, 1)
-	case vfs.TypeSymlink:
-		r.symlinks.Add(1)
-	default:
-		r.nodes.Add(1)
-	}
-	return nil
-}
-
-// other adds what is neither a file nor a directory.
-func (r *run) other(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.Entry) (err error) {
-	if e.Attr.Type == vfs.TypeSymlink {
-		if e.Target, _, err = r.o.FS.Readlink(ctx, h); err != nil {
-			return r.failed(ctx, d.Path(e.Name), gone(err))
-		}
-	} else if err := r.lists(ctx, h, e); err != nil {
-		return r.failed(ctx, d.Path(e.Name), gone(err))
-	}
-	return r.add(ctx, d, e)
-}
-
-// Extra implements delta.Visitor.
-func (r *run) Extra(context.Context, *delta.Dir, *vfs.Entry) error { return nil }
-
-// Fault implements delta.Visitor.
-func (r *run) Fault(ctx context.Context, d *delta.Dir, name string, err error) error {
-	return r.failed(ctx, d.Path(name), err)
-}
-
-// FaultRight implements delta.Visitor. The earlier snapshot is damaged: what it has of the directory cannot be
-// used, and the rest of it would not be met. That is an error, which another Base, or none, avoids.
-func (r *run) FaultRight(_ context.Context, d *delta.Dir, name string, err error) error {
-	ref := r.o.Base.Ref()
-	return fmt.Errorf("%s in the earlier snapshot %s: %w", d.Path(name), ref.Text(), err)
-}
-
-// Leave implements delta.Visitor.
-func (r *run) Leave(ctx context.Context, d *delta.Dir, _ error) error {
-	f := folderOf(d)
-	if err := f.w.Close(ctx, f.e); err != nil {
-		return err
-	}
-	if d.Parent != nil {
-		return r.add(ctx, d.Parent, f.e)
-	}
-	r.dirs.Add(1)
-	r.root = f.e
 	return nil
 }

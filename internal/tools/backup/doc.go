@@ -10,11 +10,18 @@
 // A file is as it was from one moment to another if its size, mtime and ctime are the same before and after
 // it was read. If not, it is read again, and then kept and marked ([snapshot.Entry].Changed).
 //
+// Lists and extended attributes are asked for where the earlier snapshot could not see them, or the ctime is another.
+//
 // # What is not there
 //
 // An item that vanished before its turn is a note. One that fails is an error, and then the snapshot is
-// incomplete: it is kept, and says so. Run takes the earlier snapshot that it is given; which that may be, its caller
-// decides, by snapshot.Find: never an incomplete one that nobody named.
+// incomplete: it is kept, and says so. It is no base ([Latest]). What of an earlier snapshot is damaged is told, and read
+// from the tree.
+//
+// # Going on
+//
+// What was done so far is noted in the store, each 128 MiB and when the backup ends early (docs/decisions/0097). The next
+// backup of the name takes it ([Partial]), by the same judgement as the base, over which it is laid ([earlier]).
 //
 // # Memory
 //

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nfsbox/nfsbox/internal/base/posixacl"
 	"github.com/nfsbox/nfsbox/internal/tools/delta"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
@@ -22,6 +21,9 @@ func gone(err error) error {
 	}
 	return err
 }
+
+// sourceFailed is an error of the top directory.
+func sourceFailed(err error) error { return fmt.Errorf("attributes of the directory: %w", err) }
 
 // linked names an object with several names.
 type linked struct {
@@ -54,6 +56,7 @@ func (r *run) file(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.
 			return r.add(ctx, d, e)
 		}
 	}
+	r.o.Progress.Working(func() string { return d.Path(e.Name) })
 	err := r.read(ctx, h, e)
 	if c != nil && first {
 		c.e, c.ok = *e, err == nil
@@ -145,65 +148,18 @@ func (r *run) read(ctx context.Context, h vfs.Handle, e *snapshot.Entry) error {
 
 // data stores the data of a file, and sets its size to what there was. n is how many bytes were read.
 func (r *run) data(ctx context.Context, f vfs.File, e *snapshot.Entry) (n uint64, err error) {
-	s := &stream{ctx: ctx, f: f, size: e.Attr.Size}
+	s := &stream{ctx: ctx, f: f, size: e.Attr.Size, throttle: r.o.Throttle}
 	if e.Attr.Has(vfs.MaskUsed) && e.Attr.Used < e.Attr.Size {
 		s.zeros = true
 		if s.seek, _ = vfs.As[vfs.HoleSeeker](f); s.seek != nil {
 			s.zeros = false
 		}
 	}
-	c, got, err := r.w.Data(ctx, s, int64(e.Attr.Size), s.all)
+	c, got, err := r.w.Data(r.store, s, int64(e.Attr.Size), s.all)
 	if s.err != nil {
 		return 0, source(s.err)
 	}
 	e.Content = c
 	e.Attr.Size = s.end
 	return uint64(got), err
-}
-
-// extra sets the lists and the extended attributes of an object.
-func (r *run) extra(ctx context.Context, h vfs.Handle, e *snapshot.Entry) error {
-	e.Extra = snapshot.Extra{}
-	if err := r.lists(ctx, h, e); err != nil {
-		return err
-	}
-	if r.xattr == nil {
-		return nil
-	}
-	names, err := r.xattr.Xattrs(ctx, h)
-	if errors.Is(err, vfs.ErrNotSupp) {
-		return nil
-	}
-	for _, name := range names {
-		value, verr := r.xattr.Xattr(ctx, h, name)
-		if errors.Is(verr, vfs.ErrNoXattr) {
-			continue // it was removed meanwhile
-		}
-		if verr != nil {
-			return fmt.Errorf("extended attribute %q: %w", name, verr)
-		}
-		e.Extra.AddXattr(name, value)
-	}
-	if err != nil {
-		return fmt.Errorf("extended attributes: %w", err)
-	}
-	return nil
-}
-
-// lists sets the access control lists of an object, if it has others than its mode.
-func (r *run) lists(ctx context.Context, h vfs.Handle, e *snapshot.Entry) error {
-	if r.acl == nil {
-		return nil
-	}
-	acl, err := r.acl.ACL(ctx, h)
-	if errors.Is(err, vfs.ErrNotSupp) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("access control list: %w", err)
-	}
-	if !posixacl.Minimal(acl.Access) || len(acl.Default) > 0 {
-		e.Extra.SetACL(acl)
-	}
-	return nil
 }

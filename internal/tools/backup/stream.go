@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -26,6 +27,8 @@ type stream struct {
 	size  uint64         // as far as it is read
 	seek  vfs.HoleSeeker // tells of holes; nil: nothing does
 	zeros bool           // blocks of zeros count as holes
+
+	throttle *throttle.Throttle
 
 	end   uint64 // all before it was read, or is a hole
 	known uint64 // there is no hole from end up to here
@@ -65,7 +68,11 @@ func (s *stream) some(p []byte) (n int, err error) {
 	if s.seek != nil {
 		most = min(most, s.known-s.end)
 	}
-	n, eof, err := s.f.ReadAt(s.ctx, p[:min(uint64(len(p)), most)], s.end, nil)
+	p = p[:s.throttle.Part(int(min(uint64(len(p)), most)))]
+	if err := s.throttle.Take(s.ctx, len(p)); err != nil {
+		return 0, err
+	}
+	n, eof, err := s.f.ReadAt(s.ctx, p, s.end, nil)
 	return n, s.moved(uint64(n), eof, err)
 }
 
@@ -133,7 +140,11 @@ func (s *stream) fill() error {
 		s.block = make([]byte, readSize)
 	}
 	at := s.end
-	n, eof, err := vfs.ReadFull(s.ctx, s.f, s.block[:min(readSize, s.size-at)], at)
+	part := s.throttle.Part(int(min(readSize, s.size-at)))
+	if err := s.throttle.Take(s.ctx, part); err != nil {
+		return err
+	}
+	n, eof, err := vfs.ReadFull(s.ctx, s.f, s.block[:part], at)
 	if err := s.moved(uint64(n), eof, err); err != nil {
 		return err
 	}

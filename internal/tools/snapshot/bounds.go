@@ -29,8 +29,8 @@ const (
 	maxInlineExtra = 4 << 10
 	// maxTags bounds the tags of a snapshot, and maxTag one of them.
 	maxTags, maxTag = 64, 128
-	// maxName bounds the name of a snapshot, so that it is a segment of a key.
-	maxName = 64
+	// MaxName bounds the name of a snapshot in bytes, so that it is a segment of a key.
+	MaxName = 64
 )
 
 // What a writer aims at. A reader does not rely on these.

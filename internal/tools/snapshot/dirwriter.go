@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -16,10 +17,15 @@ type DirWriter struct {
 	w    *Writer
 	head head
 
-	mu   sync.Mutex
-	held []heldLine
-	size int
-	runs []run
+	up    *DirWriter // nil: it is the top, or nobody has said
+	entry Entry      // as it is until it is closed
+
+	mu    sync.Mutex
+	held  []heldLine
+	size  int
+	runs  []run
+	below map[string]*DirWriter // directories of it that it has no line of yet
+	done  *Entry                // of it, closed
 }
 
 // heldLine is an entry that is not in the store yet.
@@ -44,6 +50,22 @@ func (w *Writer) Dir(path string) *DirWriter {
 	return d
 }
 
+// In says that d is a directory of up, nil: the top one, and what its entry is until it is closed. A checkpoint has what
+// was added to a directory only if this was said.
+func (d *DirWriter) In(up *DirWriter, e *Entry) {
+	d.up, d.entry = up, *e
+	if up == nil {
+		d.w.top.Store(d)
+		return
+	}
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	if up.below == nil {
+		up.below = make(map[string]*DirWriter)
+	}
+	up.below[e.Name] = d
+}
+
 // Add adds an entry. Of two with one name the directory has one.
 func (d *DirWriter) Add(ctx context.Context, e *Entry) error {
 	if err := vfs.CheckName(e.Name); err != nil {
@@ -58,6 +80,9 @@ func (d *DirWriter) Add(ctx context.Context, e *Entry) error {
 	}
 	d.mu.Lock()
 	d.held = append(d.held, heldLine{e.Name, line})
+	if e.Attr.Type == vfs.TypeDir {
+		delete(d.below, e.Name)
+	}
 	d.size += len(line)
 	large := d.size >= d.w.maxDirHeld
 	d.mu.Unlock()
@@ -100,22 +125,33 @@ func (d *DirWriter) run(ctx context.Context) error {
 	if len(d.held) == 0 {
 		return nil
 	}
-	r := &runWriter{w: d.w}
-	for _, l := range d.sorted() {
-		if err := r.add(ctx, l); err != nil {
-			return err
-		}
+	spans, err := d.w.run(ctx, d.sorted(), d.w.sink.number)
+	if err != nil {
+		return err
 	}
-	spans, err := r.end(ctx)
 	d.runs = append(d.runs, spans)
 	d.release()
 	return err
 }
 
+// run stores lines, which are in order, as a run.
+func (w *Writer) run(ctx context.Context, lines []heldLine, number numberer) (run, error) {
+	r := &runWriter{w: w, number: number}
+	for _, l := range lines {
+		if err := r.add(ctx, l); err != nil {
+			return nil, err
+		}
+	}
+	return r.end(ctx)
+}
+
 // sorted returns what d holds in order, and each name once.
-func (d *DirWriter) sorted() []heldLine {
-	slices.SortStableFunc(d.held, func(a, b heldLine) int { return cmp.Compare(a.name, b.name) })
-	return slices.CompactFunc(d.held, func(a, b heldLine) bool { return a.name == b.name })
+func (d *DirWriter) sorted() []heldLine { return inOrder(d.held) }
+
+// inOrder has lines in the order of their names; of those with one name the first one stays.
+func inOrder(lines []heldLine) []heldLine {
+	slices.SortStableFunc(lines, func(a, b heldLine) int { return cmp.Compare(a.name, b.name) })
+	return slices.CompactFunc(lines, func(a, b heldLine) bool { return a.name == b.name })
 }
 
 func (d *DirWriter) release() {
@@ -128,6 +164,12 @@ func (d *DirWriter) release() {
 func (d *DirWriter) Close(ctx context.Context, e *Entry) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	defer func() {
+		if err == nil {
+			own := *e
+			d.done = &own
+		}
+	}()
 	d.w.mu.Lock()
 	delete(d.w.open, d)
 	d.w.mu.Unlock()
@@ -138,14 +180,20 @@ func (d *DirWriter) Close(ctx context.Context, e *Entry) (err error) {
 	if err := d.run(ctx); err != nil {
 		return err
 	}
-	spans, err := d.w.merge(ctx, d.runs)
+	spans, err := d.w.merge(ctx, d.runs, d.w.sink.number, d.w.sink.drop)
 	if err != nil {
 		return err
 	}
-	b, err := appendLine(nil, &d.head)
+	e.listing, err = d.w.index(ctx, &d.head, spans)
+	return err
+}
+
+// index stores the index of a large directory.
+func (w *Writer) index(ctx context.Context, h *head, spans run) (l listing, err error) {
+	b, err := appendLine(nil, h)
 	for i := range spans {
 		if err != nil {
-			return err
+			return l, err
 		}
 		b, err = appendLine(b, &partLine{text(spans[i].first), spans[i].part})
 	}
@@ -153,11 +201,10 @@ func (d *DirWriter) Close(ctx context.Context, e *Entry) (err error) {
 		err = fmt.Errorf("%w: its index has %d bytes", ErrTooLong, len(b))
 	}
 	if err != nil {
-		return err
+		return l, err
 	}
-	p, err := d.w.sink.put(ctx, b)
-	e.listing = listing{Index: &p}
-	return err
+	p, err := w.sink.put(ctx, b)
+	return listing{Index: &p}, err
 }
 
 // small puts the lines into a part that is shared.
@@ -199,20 +246,25 @@ func (w *Writer) flushPart(ctx context.Context) error {
 	}
 	part := w.part
 	w.part = nil
-	return w.putPart(ctx, w.partNumber, part)
+	_, err := w.putPart(ctx, w.partNumber, part)
+	return err
 }
 
 // putPart stores lines as a part, always by zstd.
-func (w *Writer) putPart(ctx context.Context, number int64, lines []byte) error {
+func (w *Writer) putPart(ctx context.Context, number int64, lines []byte) (object.Sum, error) {
 	return w.sink.complete(ctx, number, w.sink.enc.EncodeAll(lines, nil))
 }
 
+// numberer gives the number of a new part.
+type numberer func() (int64, error)
+
 // runWriter cuts lines in order into parts.
 type runWriter struct {
-	w     *Writer
-	first string
-	part  []byte
-	spans run
+	w      *Writer
+	number numberer
+	first  string
+	part   []byte
+	spans  run
 }
 
 func (r *runWriter) add(ctx context.Context, l heldLine) error {
@@ -232,11 +284,12 @@ func (r *runWriter) flush(ctx context.Context) error {
 	if len(r.part) == 0 {
 		return nil
 	}
-	number, err := r.w.sink.number()
+	number, err := r.number()
+	var sum object.Sum
 	if err == nil {
-		err = r.w.putPart(ctx, number, r.part)
+		sum, err = r.w.putPart(ctx, number, r.part)
 	}
-	r.spans = append(r.spans, span{r.first, number})
+	r.spans = append(r.spans, span{r.first, number, sum})
 	r.part = r.part[:0]
 	return err
 }
@@ -246,17 +299,17 @@ func (r *runWriter) end(ctx context.Context) (run, error) {
 	return r.spans, err
 }
 
-// merge makes one run of many. The parts of the others stay in the store, and the snapshot does not name them.
-func (w *Writer) merge(ctx context.Context, runs []run) (run, error) {
+// merge makes one run of many. The parts of the others stay in the store, and are dropped: the snapshot does not name them.
+func (w *Writer) merge(ctx context.Context, runs []run, number numberer, drop func(int64)) (run, error) {
 	for len(runs) > 1 {
 		n := min(len(runs), mergeRuns)
-		one, err := w.mergeSome(ctx, runs[:n])
+		one, err := w.mergeSome(ctx, runs[:n], number)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range runs[:n] {
 			for _, s := range r {
-				w.sink.drop(s.part)
+				drop(s.part)
 			}
 		}
 		runs = append(slices.Clone(runs[n:]), one)
@@ -265,7 +318,7 @@ func (w *Writer) merge(ctx context.Context, runs []run) (run, error) {
 }
 
 // mergeSome merges a few runs, each a part at a time.
-func (w *Writer) mergeSome(ctx context.Context, runs []run) (run, error) {
+func (w *Writer) mergeSome(ctx context.Context, runs []run, number numberer) (run, error) {
 	cursors := make([]*cursor, 0, len(runs))
 	for _, r := range runs {
 		c := &cursor{w: w, rest: r}
@@ -275,7 +328,7 @@ func (w *Writer) mergeSome(ctx context.Context, runs []run) (run, error) {
 			cursors = append(cursors, c)
 		}
 	}
-	out := &runWriter{w: w}
+	out := &runWriter{w: w, number: number}
 	for last := ""; len(cursors) > 0; {
 		c := slices.MinFunc(cursors, func(a, b *cursor) int { return cmp.Compare(a.at.name, b.at.name) })
 		if c.at.name != last {
@@ -308,7 +361,7 @@ func (c *cursor) next(ctx context.Context) (bool, error) {
 		if len(c.rest) == 0 {
 			return false, nil
 		}
-		b, err := c.w.get.part(ctx, c.w.sink.sum(c.rest[0].part))
+		b, err := c.w.get.part(ctx, c.rest[0].sum)
 		if err != nil {
 			return false, err
 		}

@@ -16,6 +16,9 @@
 //   - Tables. Parts and packs have numbers, since a line is written before the pack that it leads to is full.
 //     A table has the sums of 16384 numbers.
 //
+// A checkpoint, partial/NAME, is a root of what a backup has done so far ([Writer.Checkpoint]). There is one a name, until the
+// snapshot is there.
+//
 // # A directory
 //
 // The lines of a directory are together, in the order of their names, behind a head that says which directory

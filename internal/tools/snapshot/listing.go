@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -59,6 +60,7 @@ func decodeHead(b []byte) (h head, err error) {
 type span struct {
 	first string // the first name; "": not known
 	part  int64
+	sum   object.Sum // of the part, to its writer
 }
 
 // decodeIndex reads the index of a large directory.
@@ -86,7 +88,7 @@ func decodeIndex(b []byte) (h head, spans []span, err error) {
 		if n := len(spans); n > 0 && spans[n-1].first >= string(p.First) {
 			return h, nil, errors.New("the index is not in order")
 		}
-		spans = append(spans, span{string(p.First), p.Part})
+		spans = append(spans, span{first: string(p.First), part: p.Part})
 	}
 	if first {
 		return h, nil, errors.New("an index without a head")

@@ -23,7 +23,7 @@ type Snapshot struct {
 
 // Open opens a snapshot that [Find] or [Snapshots] has returned.
 func Open(ctx context.Context, store object.Store, ref Ref) (*Snapshot, error) {
-	key := rootKey(ref.Name, ref.ID)
+	key := ref.key()
 	r, ref, err := readRoot(ctx, store, key)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (s *Snapshot) numbered(ctx context.Context, number int64) (sum object.Sum, 
 	return sum, nil
 }
 
-func (s *Snapshot) key() string { return rootKey(s.ref.Name, s.ref.ID) }
+func (s *Snapshot) key() string { return s.ref.key() }
 
 // piece returns the bytes of a piece.
 func (s *Snapshot) piece(ctx context.Context, p *Piece) ([]byte, error) {
@@ -100,6 +100,9 @@ const (
 	rootPart  = 1<<32 - 1
 	handleLen = tagLen + 4 + 4 + pathLen + 1
 )
+
+// HandleLen is how many bytes a handle of a snapshot has.
+const HandleLen = handleLen
 
 // handle is the handle of a place. It is valid as long as the snapshot is, whoever opens it.
 func (s *Snapshot) handle(at *place) vfs.Handle {

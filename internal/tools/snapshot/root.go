@@ -39,19 +39,23 @@ type rootObject struct {
 
 // store puts r under the first id that is free.
 func (r *rootObject) store(ctx context.Context, s object.Store) (id string, err error) {
-	if err := r.Meta.check(); err != nil {
-		return "", err
-	}
-	r.Root = bytes.TrimSuffix(r.Root, []byte{'\n'})
-	line, err := json.Marshal(r)
+	b, err := r.encode()
 	if err != nil {
 		return "", err
 	}
-	b := append(append(line, '\n'), object.SumOf(line).String()+"\n"...)
-	if len(b) > maxRoot {
-		return "", fmt.Errorf("%w: its root has %d bytes", ErrTooLong, len(b))
-	}
 	at := r.Meta.Time.UTC()
+	all, err := ids(ctx, s, r.Meta.Name)
+	if err != nil {
+		return "", err
+	}
+	for _, id := range slices.Backward(all) { // the clock may have been set back
+		if last, err := timeOf(id); err == nil {
+			if next := last.Add(time.Millisecond); next.After(at) {
+				at = next
+			}
+			break
+		}
+	}
 	for range maxSameTime {
 		id = strings.ToLower(at.Format(idLayout))
 		_, err = s.Put(ctx, rootKey(r.Meta.Name, id), bytes.NewReader(b), object.PutOptions{Size: int64(len(b)), IfAbsent: true})
@@ -61,6 +65,33 @@ func (r *rootObject) store(ctx context.Context, s object.Store) (id string, err 
 		at = at.Add(time.Millisecond)
 	}
 	return "", err
+}
+
+// encode is r as it is stored.
+func (r *rootObject) encode() ([]byte, error) {
+	if err := r.Meta.Check(); err != nil {
+		return nil, err
+	}
+	r.Root = bytes.TrimSuffix(r.Root, []byte{'\n'})
+	line, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	b := append(append(line, '\n'), object.SumOf(line).String()+"\n"...)
+	if len(b) > maxRoot {
+		return nil, fmt.Errorf("%w: its root has %d bytes", ErrTooLong, len(b))
+	}
+	return b, nil
+}
+
+// timeOf is the time that an id says.
+func timeOf(id string) (time.Time, error) { return time.Parse(idLayout, id) }
+
+// Later reports whether id says a later time than t by more than a second: when it was given, there was a snapshot
+// of the name that the clock had put behind t.
+func Later(id string, t time.Time) bool {
+	at, err := timeOf(id)
+	return err == nil && at.Sub(t) > maxSameTime*time.Millisecond
 }
 
 func rootKey(name, id string) string { return rootPrefix + name + "/" + id }
@@ -93,19 +124,20 @@ func decodeRoot(b []byte) (*rootObject, error) {
 			return nil, errors.New("a table that cannot be")
 		}
 	}
-	return r, r.Meta.check()
+	return r, r.Meta.Check()
 }
 
 // CheckName returns nil if name can be that of a snapshot: lower-case letters, digits, '-', '_' and '.', of
-// which the first is a letter or a digit, at most maxName. So it is a segment of a key.
+// which the first is a letter or a digit, at most MaxName. So it is a segment of a key.
 func CheckName(name string) error {
-	if err := object.CheckKey(name); err != nil || strings.Contains(name, "/") || len(name) > maxName {
-		return fmt.Errorf("%q is %w: give up to %d of a-z, 0-9, '-', '_' and '.', beginning with a letter or digit", name, ErrName, maxName)
+	if err := object.CheckKey(name); err != nil || strings.Contains(name, "/") || len(name) > MaxName {
+		return fmt.Errorf("%q is %w: give up to %d of a-z, 0-9, '-', '_' and '.', beginning with a letter or digit", name, ErrName, MaxName)
 	}
 	return nil
 }
 
-func (m *Meta) check() error {
+// Check returns nil if the name and the tags can be those of a snapshot, or an error that is [ErrName] if one is none.
+func (m *Meta) Check() error {
 	if len(m.Tags) > maxTags {
 		return fmt.Errorf("%d tags are more than %d", len(m.Tags), maxTags)
 	}
@@ -119,12 +151,27 @@ func (m *Meta) check() error {
 
 // Ref is a snapshot of a store.
 type Ref struct {
-	ID string `json:"id"` // of its name
+	ID string `json:"id"` // of its name; empty if it is a checkpoint
 	Meta
+
+	Partial bool `json:"-"` // it is the checkpoint of a backup that was stopped, or is under way
 }
 
-// Text is how the snapshot is named: NAME@ID.
-func (r *Ref) Text() string { return r.Name + "@" + r.ID }
+// Text is how the snapshot is named: NAME@ID; and a checkpoint "partial NAME".
+func (r *Ref) Text() string {
+	if r.Partial {
+		return "partial " + r.Name
+	}
+	return r.Name + "@" + r.ID
+}
+
+// key is that of the root object.
+func (r *Ref) key() string {
+	if r.Partial {
+		return partialPrefix + r.Name
+	}
+	return rootKey(r.Name, r.ID)
+}
 
 // maxListed bounds how many snapshots [Snapshots] returns. More are an error.
 const maxListed = 1 << 16
@@ -171,13 +218,17 @@ func readRoot(ctx context.Context, s object.Store, key string) (*rootObject, Ref
 		return nil, Ref{}, lost(key, err)
 	}
 	o, err := decodeRoot(b)
-	if err == nil && key != rootKey(o.Meta.Name, path.Base(key)) {
-		err = fmt.Errorf("it is of a snapshot of %s", o.Meta.Name)
-	}
 	if err != nil {
 		return nil, Ref{}, damaged(key, err)
 	}
-	return o, Ref{path.Base(key), o.Meta}, nil
+	ref := Ref{ID: path.Base(key), Meta: o.Meta}
+	if strings.HasPrefix(key, partialPrefix) {
+		ref.ID, ref.Partial = "", true
+	}
+	if key != ref.key() {
+		return nil, Ref{}, damaged(key, fmt.Errorf("it is of a snapshot of %s", o.Meta.Name))
+	}
+	return o, ref, nil
 }
 
 // Find finds the snapshot that text names: NAME@ID, or NAME for the newest complete one of that name.
@@ -225,4 +276,25 @@ func ids(ctx context.Context, s object.Store, name string) (all []string, err er
 		all = append(all, path.Base(info.Key))
 	}
 	return all, nil
+}
+
+// Latest opens the newest complete snapshot of a name; nil: there is none. One that is damaged, or of another version, is
+// told, and the one before it is taken.
+func Latest(ctx context.Context, s object.Store, name string, damaged func(text string, err error)) (*Snapshot, error) {
+	all, err := ids(ctx, s, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Backward(all) {
+		snap, err := Open(ctx, s, Ref{ID: id, Meta: Meta{Name: name}})
+		switch {
+		case errors.Is(err, ErrDamaged):
+			damaged(name+"@"+id, err)
+		case err != nil:
+			return nil, err
+		case snap.ref.Complete:
+			return snap, nil
+		}
+	}
+	return nil, nil
 }

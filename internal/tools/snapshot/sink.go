@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -23,6 +24,7 @@ const (
 type sink struct {
 	store object.Store
 	enc   *zstd.Encoder
+	plain bool // content is not packed
 
 	stored atomic.Int64 // bytes that the store did not have
 	dup    atomic.Int64 // bytes that it had
@@ -30,8 +32,10 @@ type sink struct {
 	mu   sync.Mutex
 	sums []object.Sum         // of numbered objects; zero: it is not complete, or was dropped
 	nums map[object.Sum]int64 // of packs that an earlier snapshot has
-	open int                  // how many are not complete
+	open map[int64]struct{}   // those that are not complete
 	err  error                // why the snapshot cannot be finished
+
+	moved chan struct{} // closed when a number is complete, or the snapshot cannot be finished any more
 }
 
 func newSink(store object.Store) (*sink, error) {
@@ -40,11 +44,14 @@ func newSink(store object.Store) (*sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sink{store: store, enc: enc, nums: make(map[object.Sum]int64)}, nil
+	return &sink{store: store, enc: enc, nums: make(map[object.Sum]int64), open: make(map[int64]struct{}), moved: make(chan struct{})}, nil
 }
 
 // pack returns b as it is to be stored: by zstd if that saves a tenth. packed is its length then, else 0.
 func (s *sink) pack(b []byte) (stored []byte, packed int64) {
+	if s.plain {
+		return b, 0
+	}
 	z := s.enc.EncodeAll(b, make([]byte, 0, len(b)/2))
 	if len(z) > len(b)-len(b)/10 || len(z) >= len(b) {
 		return b, 0
@@ -83,22 +90,56 @@ func (s *sink) numberLocked() (int64, error) {
 		return 0, fmt.Errorf("%w: it has %d parts and packs", ErrTooLong, len(s.sums))
 	}
 	s.sums = append(s.sums, object.Sum{})
-	s.open++
-	return int64(len(s.sums)) - 1, nil
+	number := int64(len(s.sums)) - 1
+	s.open[number] = struct{}{}
+	return number, nil
 }
 
 // complete stores the object of a number. After an error the snapshot cannot be finished.
-func (s *sink) complete(ctx context.Context, number int64, stored []byte) error {
+func (s *sink) complete(ctx context.Context, number int64, stored []byte) (object.Sum, error) {
 	sum, err := s.raw(ctx, stored)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
 		s.failLocked(err)
-		return err
+		return sum, err
 	}
 	s.sums[number] = sum
-	s.open--
-	return nil
+	s.doneLocked(number)
+	return sum, nil
+}
+
+func (s *sink) doneLocked(number int64) {
+	delete(s.open, number)
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
+
+// count is how many numbers there are.
+func (s *sink) count() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(len(s.sums))
+}
+
+// settle waits until the objects of all numbers below n are in the store.
+func (s *sink) settle(ctx context.Context, n int64) error {
+	for {
+		s.mu.Lock()
+		err, moved, open := s.err, s.moved, false
+		for number := range s.open {
+			open = open || number < n
+		}
+		s.mu.Unlock()
+		if err != nil || !open {
+			return err
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // drop forgets the object of a number that nothing refers to.
@@ -108,12 +149,27 @@ func (s *sink) drop(number int64) {
 	s.sums[number] = object.Sum{}
 }
 
+// abandon is drop for a number that may not be complete.
+func (s *sink) abandon(number int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sums[number] = object.Sum{}
+	s.doneLocked(number)
+}
+
+// all returns the sums of all numbers that are complete.
+func (s *sink) all() []object.Sum {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sums)
+}
+
 // table returns the sums of all numbers, or why there cannot be one.
 func (s *sink) table() ([]object.Sum, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == nil && s.open > 0 {
-		return nil, fmt.Errorf("%d parts or packs were not stored", s.open)
+	if s.err == nil && len(s.open) > 0 {
+		return nil, fmt.Errorf("%d parts or packs were not stored", len(s.open))
 	}
 	return s.sums, s.err
 }
@@ -121,6 +177,8 @@ func (s *sink) table() ([]object.Sum, error) {
 func (s *sink) failLocked(err error) {
 	if s.err == nil {
 		s.err = err
+		close(s.moved)
+		s.moved = make(chan struct{})
 	}
 }
 
@@ -137,15 +195,8 @@ func (s *sink) known(sum object.Sum) (int64, error) {
 	}
 	s.sums[number] = sum
 	s.nums[sum] = number
-	s.open--
+	s.doneLocked(number)
 	return number, nil
-}
-
-// sum is that of a numbered object.
-func (s *sink) sum(number int64) object.Sum {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sums[number]
 }
 
 // packer fills packs with small pieces. It is safe for concurrent use.
@@ -203,17 +254,18 @@ func (p *packer) store(ctx context.Context, number int64, full []byte) error {
 		return ctx.Err()
 	}
 	defer func() { <-p.full }()
-	return p.sink.complete(ctx, number, full)
+	_, err := p.sink.complete(ctx, number, full)
+	return err
 }
 
-// flush stores the pack that is open. Nothing is added meanwhile.
+// flush stores the pack that is open. What is added meanwhile begins another.
 func (p *packer) flush(ctx context.Context) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.buf == nil {
+	number, full := p.number, p.buf
+	p.buf = nil
+	p.mu.Unlock()
+	if full == nil {
 		return nil
 	}
-	full := p.buf
-	p.buf = nil
-	return p.store(ctx, p.number, full)
+	return p.store(ctx, number, full)
 }

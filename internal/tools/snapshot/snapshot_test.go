@@ -461,7 +461,7 @@ func TestNames(t *testing.T) {
 	if some, err := Snapshots(t.Context(), store, "home"); err != nil || len(some) != 3 {
 		t.Errorf("%+v: %v", some, err)
 	}
-	for _, name := range []string{"", "A", "a/b", "..", "-a", strings.Repeat("a", maxName+1), "a@b"} {
+	for _, name := range []string{"", "A", "a/b", "..", "-a", strings.Repeat("a", MaxName+1), "a@b"} {
 		if err := CheckName(name); !errors.Is(err, ErrName) {
 			t.Errorf("%q: %v", name, err)
 		}

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
@@ -17,7 +18,14 @@ type Writer struct {
 	get   *getter
 	cuts  chan []byte // buffers of files that are cut; nil: not made yet
 
+	prove func(ctx context.Context) error // before a root is put
+
 	partSize, maxDirHeld int // tests have others than the constants
+
+	top     atomic.Pointer[DirWriter] // nil: nobody has said
+	marking sync.Mutex                // held by the checkpoint that is being put
+	marked  atomic.Int64              // what was stored when the last one was
+	every   int64                     // how much is stored from one to the next
 
 	mu         sync.Mutex
 	open       map[*DirWriter]struct{}
@@ -37,14 +45,22 @@ func NewWriter(store object.Store) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{
-		store: store, sink: s, packs: newPacker(s), get: g, cuts: make(chan []byte, cutsOpen), partSize: partSize, maxDirHeld: maxDirHeld,
+		prove: func(context.Context) error { return nil },
+		store: store, sink: s, packs: newPacker(s), get: g, cuts: make(chan []byte, cutsOpen), partSize: partSize, maxDirHeld: maxDirHeld, every: checkpointEvery,
 		open: make(map[*DirWriter]struct{}),
 	}
+	w.marked.Store(w.every)
 	for range cutsOpen {
 		w.cuts <- nil
 	}
 	return w, nil
 }
+
+// Plain has the content of files stored as it is, and not by zstd. It is called before all else.
+func (w *Writer) Plain() { w.sink.plain = true }
+
+// Prove has prove called before a snapshot is put: an error keeps it from being there. It is set before all else.
+func (w *Writer) Prove(prove func(ctx context.Context) error) { w.prove = prove }
 
 // Written says how many bytes the store got, and how many of what was written it had.
 func (w *Writer) Written() (stored, had int64) { return w.sink.stored.Load(), w.sink.dup.Load() }
@@ -81,13 +97,29 @@ type Meta struct {
 	Host      string            `json:"host,omitempty"`   // that made it
 	Source    string            `json:"source,omitempty"` // the place, as it was typed
 	Tags      []string          `json:"tags,omitempty"`
-	Complete  bool              `json:"complete"`   // nothing of the tree has failed
+	Complete  bool              `json:"complete"` // nothing of the tree has failed
+	Looked    *Looked           `json:"looked,omitempty"`
 	TimeDelta time.Duration     `json:"time_delta"` // resolution of the source's times, in nanoseconds
 	Counts    map[string]uint64 `json:"counts,omitempty"`
 }
 
+// Looked says what beside its attributes could be seen of an object. What could not be seen may be there.
+type Looked struct {
+	ACLs       bool `json:"acls,omitempty"`       // access control lists
+	Xattrs     bool `json:"xattrs,omitempty"`     // extended attributes
+	Privileged bool `json:"privileged,omitempty"` // extended attributes that only root is shown, too
+}
+
+// Covers reports whether all that other could see was seen, too. A nil Looked has seen nothing.
+func (l *Looked) Covers(other Looked) bool {
+	if l == nil {
+		l = new(Looked)
+	}
+	return (l.ACLs || !other.ACLs) && (l.Xattrs || !other.Xattrs) && (l.Privileged || !other.Xattrs || !other.Privileged)
+}
+
 // Finish makes the snapshot visible. root is the entry of its top directory, closed. The id of the snapshot
-// is its time, or if another has that a little more. After an error there is no snapshot, but after
+// is its time, or if another of the name has that or a later one, a little more than the latest. After an error there is no snapshot, but after
 // object.ErrUnknownOutcome there may be.
 func (w *Writer) Finish(ctx context.Context, m Meta, root *Entry) (id string, err error) {
 	if err := w.packs.flush(ctx); err != nil {
@@ -99,14 +131,26 @@ func (w *Writer) Finish(ctx context.Context, m Meta, root *Entry) (id string, er
 	if err != nil {
 		return "", err
 	}
-	if err := w.far(ctx, &root.Extra); err != nil {
-		return "", err
-	}
 	sums, err := w.sink.table()
 	if err != nil {
 		return "", err
 	}
-	r := rootObject{Magic: magic, Version: version, Meta: m, Objects: int64(len(sums))}
+	r, err := w.root(ctx, m, root, sums)
+	if err != nil {
+		return "", err
+	}
+	if err := w.prove(ctx); err != nil {
+		return "", err
+	}
+	return r.store(ctx, w.store)
+}
+
+// root is a root object that leads to root. sums are those of all numbers, which are stored.
+func (w *Writer) root(ctx context.Context, m Meta, root *Entry, sums []object.Sum) (*rootObject, error) {
+	if err := w.far(ctx, &root.Extra); err != nil {
+		return nil, err
+	}
+	r := &rootObject{Magic: magic, Version: version, Meta: m, Objects: int64(len(sums))}
 	for len(sums) > 0 {
 		n := min(len(sums), tableObjects)
 		b := make([]byte, 0, n*len(object.Sum{}))
@@ -115,12 +159,11 @@ func (w *Writer) Finish(ctx context.Context, m Meta, root *Entry) (id string, er
 		}
 		p, err := w.sink.put(ctx, b)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		r.Tables, sums = append(r.Tables, p), sums[n:]
 	}
-	if r.Root, err = root.encode(nil); err != nil {
-		return "", err
-	}
-	return r.store(ctx, w.store)
+	line, err := root.encode(nil)
+	r.Root = line
+	return r, err
 }
