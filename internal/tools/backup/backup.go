@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/base/filter"
 	"github.com/nfsbox/nfsbox/internal/base/throttle"
 	"github.com/nfsbox/nfsbox/internal/server/object"
@@ -64,6 +66,8 @@ type Options struct {
 	Privileged bool
 	// Plain has files stored as they are, and not packed by zstd.
 	Plain bool
+	// Verify reads back what the snapshot needs when it is there, also of files that were not read.
+	Verify bool
 	// DryRun reads no file, and stores nothing: what would be read is told by events of type "would", whose kind is
 	// why. Store may be nil, and Base with it.
 	DryRun bool
@@ -85,16 +89,21 @@ type Summary struct {
 
 	Read      uint64            `json:"read"`       // files that were read
 	ReadBytes uint64            `json:"read_bytes"` // bytes of them
-	Why       map[string]uint64 `json:"why"`        // why they were: "new", "size", "mtime", "ctime", "fileid", "recent", and of the earlier one "changed", "damaged"
+	Why       map[string]uint64 `json:"why"`        // why they were: "new", "size", "mtime", "ctime", "fileid", "recent"; of the earlier one "changed", "damaged", "links"
 	Stored    int64             `json:"stored"`     // bytes that the store has got
 	Had       int64             `json:"had"`        // bytes that it was given, and had
 
-	Resumed  uint64 `json:"resumed"`  // files that were not read, as a backup that was stopped had stored them
-	Partial  bool   `json:"partial"`  // there is something to go on from, for the next backup of the name
-	Changed  uint64 `json:"changed"`  // files that changed each time that they were read
-	Vanished uint64 `json:"vanished"` // items that vanished meanwhile
-	Damaged  uint64 `json:"damaged"`  // objects of earlier snapshots that could not be used
-	Errors   uint64 `json:"errors"`
+	Resumed     uint64 `json:"resumed"`      // files that were not read, as a backup that was stopped had stored them
+	Partial     bool   `json:"partial"`      // there is something to go on from, for the next backup of the name
+	Changed     uint64 `json:"changed"`      // files that changed each time that they were read
+	Vanished    uint64 `json:"vanished"`     // items that vanished meanwhile
+	DirsChanged uint64 `json:"dirs_changed"` // directories that changed each time that they were listed: what came into them last may be missing
+	Damaged     uint64 `json:"damaged"`      // objects of earlier snapshots that could not be used
+	Errors      uint64 `json:"errors"`
+
+	Verified      uint64 `json:"verified"`       // objects of the store that were read back, and are as they were stored
+	VerifiedBytes uint64 `json:"verified_bytes"` // of them
+	Differences   uint64 `json:"differences"`    // files and other objects of the tree that lack something in the store
 
 	Mounts uint64 `json:"-"` // directories of other file systems, of which the contents are left out
 }
@@ -112,13 +121,15 @@ type run struct {
 	flying sync.WaitGroup  // what works at files
 
 	errors, vanished, changed     atomic.Uint64
-	mounts, resumed               atomic.Uint64
+	mounts, resumed, dirsChanged  atomic.Uint64
 	files, dirs, symlinks, nodes  atomic.Uint64
 	bytes, filesRead, bytesOfRead atomic.Uint64
 
-	mu    sync.Mutex
-	why   map[string]uint64
-	links map[linked]*contents
+	mu      sync.Mutex
+	why     map[string]uint64
+	links   map[linked]*contents
+	waiting waiting
+	mets    mets
 }
 
 // Run backs a tree up. After an error there is no snapshot: the store has content that a later run
@@ -127,7 +138,7 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 	if err := snapshot.CheckName(o.Meta.Name); err != nil {
 		return sum, err
 	}
-	r := &run{o: &o, why: make(map[string]uint64), links: make(map[linked]*contents)}
+	r := &run{o: &o, why: make(map[string]uint64), links: make(map[linked]*contents), mets: mets{seed: maphash.MakeSeed()}}
 	if o.Change == 0 {
 		o.Change = All
 	}
@@ -166,6 +177,9 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 	if err == nil && !o.DryRun {
 		ref := snapshot.Ref{ID: id, Meta: o.Meta}
 		sum.Snapshot, sum.Complete = ref.Text(), o.Meta.Complete
+		if o.Verify {
+			err = r.verify(ctx, ref, &sum)
+		}
 		if snapshot.Later(id, o.Meta.Time) {
 			r.note("clock", "", "the clock says an earlier time than that of the snapshot before: the new one has a later id, so that it is the newest")
 		}
@@ -180,14 +194,11 @@ func (r *run) take(ctx context.Context) (id string, err error) {
 		right = r.was
 	}
 	do := delta.Options{NoExtras: true, Walk: walk.Options{
-		OneFileSystem: r.o.OneFileSystem, Elsewhere: func(*walk.Dir) { r.mounts.Add(1) }, Listed: r.o.Progress.CloseTotals,
-		Choose: r.o.Filter.Choose, LeftOut: func(_ *walk.Dir, e *vfs.Entry) { r.o.Filter.LeftOut(e) },
-	}}
+		OneFileSystem: r.o.OneFileSystem, Elsewhere: func(*walk.Dir) { r.mounts.Add(1) }, Listed: func() { r.listed(ctx) },
+		Choose: r.o.Filter.Choose, LeftOut: r.leftOut,
+	}, Again: r.lookAgain, Descend: r.descend}
 	if r.o.Filter == nil {
 		do.Walk.Choose, do.Walk.LeftOut = nil, nil
-	}
-	if r.o.Leave != "" {
-		do.Descend = r.descend
 	}
 	err = delta.Tree(ctx, r.o.FS, r.o.Root, right, do, r)
 	r.flying.Wait()
@@ -202,10 +213,12 @@ func (r *run) take(ctx context.Context) (id string, err error) {
 	}
 	m := &r.o.Meta
 	m.Looked = r.sight.looked()
+	r.missing()
 	m.Complete = r.errors.Load() == 0
 	m.Counts = map[string]uint64{
 		"files": r.files.Load(), "dirs": r.dirs.Load(), "symlinks": r.symlinks.Load(), "nodes": r.nodes.Load(),
 		"bytes": r.bytes.Load(), "errors": r.errors.Load(), "changed": r.changed.Load(), "vanished": r.vanished.Load(),
+		"dirs_changed": r.dirsChanged.Load(),
 	}
 	if r.o.DryRun {
 		return "", nil
@@ -274,8 +287,22 @@ func (r *run) fill(s *Summary) {
 	if r.was != nil {
 		s.Damaged = r.was.damaged.Load()
 	}
+	s.DirsChanged = r.dirsChanged.Load()
 	s.Resumed = r.resumed.Load()
 	s.Why, s.Mounts = r.why, r.mounts.Load()
+}
+
+// errNotListed is about a path of the filter's list that was not met.
+var errNotListed = fmt.Errorf("--files-from lists it, and it was not found: %w", vfs.ErrNoEnt)
+
+// missing reports what the filter's list has, and the tree has not.
+func (r *run) missing() {
+	for path := range r.o.Filter.Missing() {
+		r.errors.Add(1)
+		r.o.Progress.Add(progress.Errors, 1)
+		r.o.Progress.Add(progress.MoreErrors, 1)
+		r.o.Progress.Report(progress.Event{Type: "error", Path: path, Message: fault.Text(errNotListed), Err: errNotListed})
+	}
 }
 
 // because counts why a file is read.
@@ -302,6 +329,6 @@ func (r *run) failed(ctx context.Context, path string, err error) error {
 	}
 	r.errors.Add(1)
 	r.o.Progress.Add(progress.Errors, 1)
-	r.o.Progress.Report(progress.Event{Type: "error", Path: path, Message: err.Error(), Err: err})
+	r.o.Progress.Report(progress.Event{Type: "error", Path: path, Message: fault.Text(err), Err: err})
 	return nil
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -52,6 +54,107 @@ func TestStopped(t *testing.T) {
 		}
 		if p, err := snapshot.OpenPartial(t.Context(), b.store, "t"); p != nil || err != nil {
 			t.Errorf("the checkpoint is there: %v, %v", p, err)
+		}
+	}
+}
+
+// failing is a store whose calls fail from some number on.
+type failing struct {
+	object.Store
+	calls, from atomic.Int64
+}
+
+var errStore = errors.New("the store fails")
+
+func (f *failing) next() error {
+	if f.calls.Add(1) >= f.from.Load() {
+		return errStore
+	}
+	return nil
+}
+
+func (f *failing) Put(ctx context.Context, key string, r io.Reader, o object.PutOptions) (object.Info, error) {
+	if err := f.next(); err != nil {
+		return object.Info{}, err
+	}
+	return f.Store.Put(ctx, key, r, o)
+}
+
+func (f *failing) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, object.Info, error) {
+	if err := f.next(); err != nil {
+		return nil, object.Info{}, err
+	}
+	return f.Store.Get(ctx, key, off, n)
+}
+
+func (f *failing) Stat(ctx context.Context, key string) (object.Info, error) {
+	if err := f.next(); err != nil {
+		return object.Info{}, err
+	}
+	return f.Store.Stat(ctx, key)
+}
+
+func (f *failing) List(ctx context.Context, prefix, after string, limit int) (object.Page, error) {
+	if err := f.next(); err != nil {
+		return object.Page{}, err
+	}
+	return f.Store.List(ctx, prefix, after, limit)
+}
+
+// TestStoreFails has the store fail from each call on, and wants an error, no snapshot, and the next backup to be whole.
+func TestStoreFails(t *testing.T) {
+	for from := int64(1); ; from++ {
+		b := newBed(t)
+		for i := range 3 {
+			d := b.create(b.root, fmt.Sprint("d", i), vfs.CreateHow{Type: vfs.TypeDir})
+			b.file(d, "small", fmt.Sprint("small", i))
+			b.file(d, "large", strings.Repeat(fmt.Sprint(i), 257<<10))
+		}
+		f := &failing{Store: b.store}
+		f.from.Store(from)
+		o := b.options()
+		o.Store, o.Plain = f, true
+		sum, err := Run(t.Context(), o)
+		if err == nil {
+			if from < 15 {
+				t.Fatalf("it was done with %d calls", from)
+			}
+			break
+		}
+		if !errors.Is(err, errStore) || sum.Snapshot != "" {
+			t.Fatalf("call %d: %v: %+v", from, err, sum)
+		}
+		sum, s := b.backup()
+		b.wantSame(s)
+		if !sum.Complete {
+			t.Errorf("call %d: %+v", from, sum)
+		}
+	}
+}
+
+// TestPartialDamaged wants a checkpoint that is damaged to be told and passed over.
+func TestPartialDamaged(t *testing.T) {
+	b := newBed(t)
+	b.file(b.root, "f", "content")
+	bad := b.file(b.root, "g", "content of g")
+	b.fault = func(_ context.Context, op string, h vfs.Handle) error {
+		if op == "read" && h == bad {
+			return vfs.ErrIO
+		}
+		return nil
+	}
+	if sum, _ := b.backup(); !sum.Partial {
+		t.Fatalf("%+v", sum)
+	}
+	b.fault = nil
+	for _, text := range []string{"", "junk\n", "{}\n"} {
+		if _, err := b.store.Put(t.Context(), "partial/t", strings.NewReader(text), object.PutOptions{Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		sum, s := b.backup()
+		b.wantSame(s)
+		if sum.Resumed != 0 || !sum.Complete || sum.Partial {
+			t.Errorf("%+v", sum)
 		}
 	}
 }

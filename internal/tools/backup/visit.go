@@ -17,6 +17,7 @@ type folder struct {
 	path string              // in the snapshot
 	w    *snapshot.DirWriter // nil: a dry run
 	e    *snapshot.Entry
+	met  met
 }
 
 // longPath stands for all paths that snapshots leave out: no path of a deep tree is kept.
@@ -39,9 +40,12 @@ func pathIn(d *delta.Dir) string {
 	return path
 }
 
-// descend leaves a directory out.
+// descend leaves a directory out that was met already, or is to be.
 func (r *run) descend(child *delta.Dir) bool {
-	if child.Path("") != r.o.Leave {
+	if !folderOf(child.Parent).met.add(&r.mets, child.Name) {
+		return false
+	}
+	if r.o.Leave == "" || child.Path("") != r.o.Leave {
 		return true
 	}
 	r.note("left_out", r.o.Leave, "the store itself is left out")
@@ -90,6 +94,9 @@ func (r *run) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (right 
 func (r *run) Entry(ctx context.Context, d *delta.Dir, in, there *vfs.Entry) error {
 	e := &snapshot.Entry{Name: string(in.Name), Attr: in.Attr}
 	h := in.Handle
+	if !folderOf(d).met.add(&r.mets, e.Name) {
+		return nil
+	}
 	r.o.Progress.Add(progress.FoundItems, 1)
 	if !e.Attr.Has(vfs.MaskV3) {
 		a, err := r.o.FS.GetAttr(ctx, h, vfs.MaskV3)
@@ -102,11 +109,19 @@ func (r *run) Entry(ctx context.Context, d *delta.Dir, in, there *vfs.Entry) err
 	if err != nil {
 		return err
 	}
+	if r.weak(&e.Attr) {
+		return r.await(ctx, &named{d, h, e, v})
+	}
+	return r.do(ctx, d, h, e, &v)
+}
+
+// do does what an entry was judged to need.
+func (r *run) do(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.Entry, v *verdict) error {
 	switch {
 	case v.why == "" && v.blind && r.w != nil:
-		return r.work(ctx, d, func() error { return r.reuse(ctx, d, h, e, &v) })
+		return r.work(ctx, d, func() error { return r.reuse(ctx, d, h, e, v) })
 	case v.why == "":
-		return r.reuse(ctx, d, h, e, &v)
+		return r.reuse(ctx, d, h, e, v)
 	case e.Attr.Type != vfs.TypeReg:
 		return r.other(ctx, d, h, e)
 	}

@@ -53,6 +53,10 @@ type Options struct {
 	// entered, is listed. The others are neither entered nor left, and what has their names on the
 	// right side is no extra.
 	Descend func(child *Dir) bool
+	// Again, if not nil, is asked when d was joined with all that it has, or was listed with nothing to join it with. If it
+	// returns true, d is listed and joined once more from the beginning: the visitor meets its entries again. An error
+	// ends the walk.
+	Again func(ctx context.Context, d *Dir) (bool, error)
 	// NoExtras says that Extra is not called, and nothing is looked up for it.
 	NoExtras bool
 }
@@ -147,11 +151,24 @@ func (j *joiner) Leave(ctx context.Context, wd *walk.Dir, incomplete error) erro
 // again is called when all that the left side has in the present range was met.
 func (j *joiner) again(ctx context.Context, wd *walk.Dir) (bool, error) {
 	d := wd.Data.(*Dir)
-	if !d.joined() {
+	if d.joined() {
+		if err := j.extras(ctx, d); err != nil {
+			return false, err
+		}
+	}
+	if d.joined() && d.table.next(d.entries) {
+		return j.hold(ctx, d)
+	}
+	if d.err != nil || j.o.Again == nil {
 		return false, nil
 	}
-	if err := j.extras(ctx, d); err != nil || !d.joined() || !d.table.next(d.entries) {
+	if again, err := j.o.Again(ctx, d); err != nil || !again {
 		return false, err
+	}
+	d.table.clear()
+	d.table, d.passes = newTable(j.budget), 0
+	if !d.joined() {
+		return true, nil
 	}
 	return j.hold(ctx, d)
 }

@@ -182,8 +182,18 @@ func (s *sink) failLocked(err error) {
 	}
 }
 
-// known returns the number of a pack that the store has.
-func (s *sink) known(sum object.Sum) (int64, error) {
+// known returns the number of a pack of an earlier snapshot. When it is met first the store is asked whether it has it.
+func (s *sink) known(ctx context.Context, sum object.Sum) (int64, error) {
+	s.mu.Lock()
+	number, ok := s.nums[sum]
+	s.mu.Unlock()
+	if ok {
+		return number, nil
+	}
+	key := object.ContentKey(sum)
+	if _, err := s.store.Stat(ctx, key); err != nil {
+		return 0, lost(key, err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if number, ok := s.nums[sum]; ok {

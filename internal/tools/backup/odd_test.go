@@ -1,0 +1,319 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/base/filter"
+	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// heard is a tracker, and the kinds of the events that it was told.
+type heard struct {
+	*progress.Tracker
+	kinds map[string][]string // paths
+}
+
+func listen(t testing.TB) *heard {
+	h := &heard{kinds: make(map[string][]string)}
+	h.Tracker = progress.New(h, time.Now)
+	t.Cleanup(func() { _ = h.Finish(nil) }) // nothing is written
+	return h
+}
+
+func (h *heard) Interval() time.Duration           { return time.Hour }
+func (h *heard) Progress(*progress.Snapshot) error { return nil }
+
+func (h *heard) Event(_ time.Time, e *progress.Event) error {
+	h.kinds[e.Type+" "+e.Kind] = append(h.kinds[e.Type+" "+e.Kind], e.Path)
+	return nil
+}
+
+func (h *heard) Summary(*progress.Snapshot, any) error { return nil }
+
+func (b *bed) link(h vfs.Handle, name string) {
+	b.t.Helper()
+	if _, _, err := b.fs.Link(b.t.Context(), h, b.root, name); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bed) remove(name string) {
+	b.t.Helper()
+	if _, err := b.fs.Remove(b.t.Context(), b.root, name, false); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// content is what a snapshot has of a file.
+func content(t *testing.T, s *snapshot.Snapshot, name string) string {
+	t.Helper()
+	f, o, err := s.FS().Open(t.Context(), vfs.At{H: lookup(t, s, name)}, &vfs.OpenHow{Access: vfs.ShareRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close(t.Context()) //nolint:errcheck // nothing was written
+	a, err := s.FS().GetAttr(t.Context(), o.H, vfs.MaskV3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, a.Size)
+	if _, _, err := vfs.ReadFull(t.Context(), f, p, 0); err != nil {
+		t.Fatal(err)
+	}
+	return string(p)
+}
+
+// TestLinkedAlike gives two files that look the same one object, where ctime and file id do not count: both names have to get its
+// content.
+func TestLinkedAlike(t *testing.T) {
+	b := newBed(t)
+	a := b.file(b.root, "a", "one")
+	c := b.file(b.root, "b", "two")
+	b.link(a, "a2")
+	b.backup()
+	b.now = b.now.Add(-time.Minute) // their mtimes stay what they were
+	b.remove("a")
+	b.link(c, "a")
+	b.now = b.now.Add(time.Minute)
+	o := b.options()
+	o.Change = Size | Mtime
+	sum, s := b.run(o)
+	for _, name := range []string{"a", "b"} {
+		if got := content(t, s, name); got != "two" {
+			t.Errorf("%s has %q: %+v", name, got, sum)
+		}
+	}
+	if sum.Why["links"] != 2 || sum.Read != 1 {
+		t.Errorf("%+v", sum)
+	}
+	o = b.options()
+	o.Change = Size | Mtime
+	if sum, _ = b.run(o); sum.Read != 0 {
+		t.Errorf("again: %+v", sum)
+	}
+}
+
+// TestChange wants differences that do not count to have nothing read, and another source to have all count.
+func TestChange(t *testing.T) {
+	b := newBed(t)
+	h := b.file(b.root, "f", "content")
+	b.backup()
+	if _, err := b.fs.SetAttr(t.Context(), h, &vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o640}, nil); err != nil {
+		t.Fatal(err)
+	}
+	o := b.options()
+	o.Change = Size | Mtime
+	sum, s := b.run(o)
+	b.wantSame(s)
+	if sum.Read != 0 {
+		t.Errorf("%+v", sum)
+	}
+	if _, err := b.fs.SetAttr(t.Context(), h, &vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o600}, nil); err != nil {
+		t.Fatal(err)
+	}
+	o = b.options()
+	o.Change, o.Meta.Source = Size|Mtime, "elsewhere"
+	l := listen(t)
+	o.Progress = l.Tracker
+	if sum, _ = b.run(o); sum.Read != 1 || len(l.kinds["note source"]) != 1 {
+		t.Errorf("%+v, %v", sum, l.kinds)
+	}
+	for text, want := range map[string]Change{"size,mtime": Size | Mtime, "ctime": Size | Ctime, "size,mtime,ctime,fileid": All} {
+		if got, err := ParseChange(text); got != want || err != nil {
+			t.Errorf("%s is %v, %v", text, got, err)
+		}
+	}
+	if _, err := ParseChange("mtime,atime"); err == nil {
+		t.Error("atime is a difference")
+	}
+}
+
+// less is a file system that does not show lists.
+type less struct{ vfs.FS }
+
+func (less) Holds(power any) bool { return false }
+
+// TestBlindBase wants lists that the base could not see to be asked for, and then no more.
+func TestBlindBase(t *testing.T) {
+	b := newBed(t)
+	h := b.file(b.root, "f", "content")
+	d := b.create(b.root, "d", vfs.CreateHow{Type: vfs.TypeDir})
+	acl := vfs.ACL{Access: []vfs.ACLEntry{
+		{Tag: vfs.ACLUserObj, Perm: 7}, {Tag: vfs.ACLUser, ID: 7, Perm: 4}, {Tag: vfs.ACLGroupObj, Perm: 5}, {Tag: vfs.ACLMask, Perm: 5}, {Tag: vfs.ACLOther, Perm: 5},
+	}}
+	for _, h := range []vfs.Handle{h, d} {
+		if err := b.fs.SetACL(t.Context(), h, acl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := b.options()
+	o.FS = less{b.fs}
+	if _, s := b.run(o); b.verify(s) == 0 {
+		t.Error("lists were seen that are not shown")
+	}
+	for want := range 2 {
+		b.calls["acl"].Store(0)
+		sum, s := b.backup()
+		b.calls["acl"].Add(0)
+		asked := b.calls["acl"].Load()
+		b.wantSame(s)
+		if sum.Read != 0 || (asked == 0) != (want == 1) {
+			t.Errorf("time %d: %d lists were asked for: %+v", want, asked, sum)
+		}
+	}
+}
+
+// TestDirChanges has names come into a directory while it is listed. What is there by the second listing is in the snapshot.
+func TestDirChanges(t *testing.T) {
+	for _, times := range []int64{1, 5} {
+		b := newBed(t)
+		d := b.create(b.root, "d", vfs.CreateHow{Type: vfs.TypeDir})
+		b.create(d, "sub", vfs.CreateHow{Type: vfs.TypeDir})
+		b.file(d, "f", "content")
+		var n atomic.Int64
+		var inside atomic.Bool
+		b.fault = func(_ context.Context, op string, h vfs.Handle) error {
+			if op == "getattr" && h == d && !inside.Swap(true) {
+				if i := n.Add(1); i <= times {
+					b.now = b.now.Add(time.Second)
+					b.file(d, fmt.Sprint("new", i), "new")
+				}
+				inside.Store(false)
+			}
+			return nil
+		}
+		sum, s := b.backup()
+		b.fault = nil
+		if sum.Dirs != 3 || sum.DirsChanged != 0 && times == 1 || sum.DirsChanged != 1 && times > 1 || sum.Files != 2 {
+			t.Errorf("%d changes: %+v", times, sum)
+		}
+		if times == 1 {
+			b.wantSame(s)
+		}
+	}
+}
+
+// TestClock sets the clock back, and wants the newer snapshot to be the newest all the same.
+func TestClock(t *testing.T) {
+	b := newBed(t)
+	b.file(b.root, "f", "content")
+	first, _ := b.backup()
+	b.now = b.now.Add(-time.Hour)
+	l, o := listen(t), b.options()
+	o.Progress = l.Tracker
+	second, _ := b.run(o)
+	if first.Snapshot >= second.Snapshot || len(l.kinds["note clock"]) != 1 {
+		t.Errorf("%s, then %s: %v", first.Snapshot, second.Snapshot, l.kinds)
+	}
+	if third, _ := b.backup(); third.Base != second.Snapshot {
+		t.Errorf("%+v", third)
+	}
+}
+
+// TestDamagedBase damages each object of the base in turn, and wants the next backup to be whole all the same.
+func TestDamagedBase(t *testing.T) {
+	damaged := uint64(0)
+	for i := 0; ; i++ {
+		b := newBed(t)
+		for i := range 4 {
+			d := b.create(b.root, fmt.Sprint("d", i), vfs.CreateHow{Type: vfs.TypeDir})
+			b.file(d, "f", strings.Repeat(fmt.Sprint(i), 1000))
+			b.file(d, "g", strings.Repeat(fmt.Sprint(i), 300<<10))
+		}
+		b.backup()
+		var keys []string
+		for info, err := range object.All(t.Context(), b.store, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, info.Key)
+		}
+		if i == len(keys) {
+			break
+		}
+		if err := b.store.Delete(t.Context(), keys[i]); err != nil {
+			t.Fatal(err)
+		}
+		o := b.options()
+		o.Verify = true
+		sum, s := b.run(o)
+		if strings.HasPrefix(keys[i], "sha256/") && sum.Damaged == 0 && sum.Differences == 0 {
+			t.Errorf("without %s: %+v", keys[i], sum)
+		}
+		if damaged += sum.Damaged; sum.Differences == 0 {
+			b.wantSame(s)
+		}
+	}
+	if damaged == 0 {
+		t.Error("nothing of the bases was damaged")
+	}
+}
+
+// TestDryRun wants to be told what would be read, and no call to the store that changes it.
+func TestDryRun(t *testing.T) {
+	b := newBed(t)
+	b.file(b.root, "old", "old")
+	b.backup()
+	b.file(b.root, "new", "new")
+	o, l := b.options(), listen(t)
+	o.Store, o.DryRun, o.Progress = nil, true, l.Tracker
+	sum, err := Run(t.Context(), o)
+	if err != nil || sum.Read != 1 || sum.Files != 2 || sum.Snapshot != "" || len(l.kinds["would new"]) != 1 || l.kinds["would new"][0] != "new" {
+		t.Errorf("%+v, %v, %v", sum, l.kinds, err)
+	}
+}
+
+// TestFilter wants what is left out not to be in the snapshot, and to be counted once, also where a directory is listed again.
+func TestFilter(t *testing.T) {
+	b := newBed(t)
+	d := b.create(b.root, "d", vfs.CreateHow{Type: vfs.TypeDir})
+	b.create(d, ".snapshot", vfs.CreateHow{Type: vfs.TypeDir})
+	b.file(d, "f.o", "object")
+	b.file(d, "f", "content")
+	var once, inside atomic.Bool
+	b.fault = func(_ context.Context, op string, h vfs.Handle) error {
+		if op == "getattr" && h == d && !inside.Swap(true) {
+			if !once.Swap(true) {
+				b.now = b.now.Add(time.Second)
+				b.file(d, "g", "late")
+			}
+			inside.Store(false)
+		}
+		return nil
+	}
+	o := b.options()
+	var err error
+	if o.Filter, err = filter.New(filter.Options{Rules: []filter.Rule{{Pattern: "*.o"}}}); err != nil {
+		t.Fatal(err)
+	}
+	sum, _ := b.run(o)
+	if left, snapshots := o.Filter.Left(); left != 2 || snapshots != 1 || sum.Files != 2 || sum.Dirs != 2 {
+		t.Errorf("%d left out, %d of snapshots: %+v", left, snapshots, sum)
+	}
+}
+
+// TestProve wants nothing to be published when the lease is lost.
+func TestProve(t *testing.T) {
+	b := newBed(t)
+	b.file(b.root, "f", "content")
+	lost := errors.New("the lease is lost")
+	o := b.options()
+	o.Prove = func(context.Context) error { return lost }
+	if sum, err := Run(t.Context(), o); !errors.Is(err, lost) || sum.Snapshot != "" || sum.Partial {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	for _, prefix := range []string{"snapshots/", "partial/"} {
+		if page, err := b.store.List(t.Context(), prefix, "", 0); err != nil || len(page.Objects) > 0 {
+			t.Errorf("%s: %v, %v", prefix, page, err)
+		}
+	}
+}
