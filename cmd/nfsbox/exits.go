@@ -100,7 +100,7 @@ func endings() map[string][]ending {
 	} {
 		all[command] = done(why)
 	}
-	all["job"], all["grep"] = jobEndings(), grepEndings()
+	all["job"], all["grep"], all["snapshots"] = jobEndings(), grepEndings(), snapshotsEndings()
 	all["mount"], all["umount"] = mountEndings()
 	for _, verb := range strings.Fields("mkdir rmdir mv ln touch chmod chown") {
 		all[verb] = done("all was done")
@@ -128,6 +128,17 @@ func jobEndings() []ending {
 		{exitUsage, "the arguments are wrong, there is no such job, or its state does not allow it; nothing was done"},
 		{exitIncomplete, "a record cannot be read, a run does not do what it was told, or cannot be written to; of resume as of cp"},
 		{exitUnreachable, "of resume: " + whyUnreachable}, {exitInterrupted, whySignal},
+	}
+}
+
+// snapshotsEndings are those of snapshots.
+func snapshotsEndings() []ending {
+	return []ending{
+		{exitOK, "done; of diff: there are no differences"},
+		{exitUsage, "the arguments are wrong, there is no such store or snapshot; nothing was done"},
+		{exitIncomplete, "something in the store is damaged, or has failed; each is named"},
+		{exitDiffers, "of diff: all was compared, and there are differences"},
+		{exitUnreachable, "the store cannot be reached, or may not be read"}, {exitInterrupted, whySignal},
 	}
 }
 

@@ -14,13 +14,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 )
 
 // asked is one way to an exit status. In args SRV is a server of a tree, DEAD one at whose address
 // nothing listens, CLOSED a directory of SRV that cannot be written to, VIEW the live view, STATE the state
-// directory, and TMP a directory of this test.
+// directory, BACKUPS a store with the snapshots a and b, and TMP a directory of this test.
 type asked struct {
 	status int
 	how    string // "": as args are; "full": nothing can be written to stdout; "ended": a signal has come
@@ -103,6 +104,8 @@ func toolExits() []asked {
 		{0, "", "verify -q SRV/a TMP/tree/a"}, {1, "", "verify SRV/a"}, {2, "", "verify SRV/none TMP/tree"}, {3, "", "verify -q SRV/a TMP/tree/b"},
 		{0, "", "sync -q SRV/ TMP/synced"}, {1, "", "sync SRV/a TMP/synced"}, {2, "", "sync SRV/none TMP/b"}, {4, "", "sync DEAD/ TMP/b"}, {130, "ended", "sync SRV/ TMP/c"},
 		{4, "", "verify DEAD/a TMP/tree/a"}, {130, "ended", "verify SRV/a TMP/tree/a"},
+		{0, "", "snapshots ls BACKUPS"}, {1, "", "snapshots ls TMP/tree"}, {2, "full", "snapshots ls BACKUPS"}, {3, "", "snapshots diff BACKUPS::a BACKUPS::b"},
+		{4, "", "snapshots ls TMP/" + strings.Repeat("x", 300)}, {130, "ended", "snapshots ls BACKUPS"},
 		{0, "", "rm -f SRV/none"}, {1, "", "rm TMP/tree/a"}, {2, "", "rm SRV/empty"}, {4, "", "rm -f DEAD/a"}, {130, "ended", "rm SRV/a"},
 	}
 	for _, look := range []string{"ls", "stat", "cat", "find", "du", "df", "scan"} {
@@ -165,12 +168,14 @@ func exitWorld(t *testing.T) []string {
 	}
 	url, view := exitServer(t, tree, state)
 	url = strings.TrimSuffix(url, "/")
-	closed := url + "/closed"
+	backups, closed := filepath.Join(tmp, "backups"), url+"/closed"
+	keepSnapshot(t, backups, tree, "a", time.Now())
+	keepSnapshot(t, backups, filepath.Join(tree, "empty"), "b", time.Now())
 	if os.Geteuid() == 0 {
 		closed += "?uid=12345"
 	}
 	return []string{
-		"SRV", url, "CLOSED", closed, "DEAD", "nfs://127.0.0.1:1", "VIEW", view, "STATE", state, "TMP", tmp,
+		"SRV", url, "CLOSED", closed, "DEAD", "nfs://127.0.0.1:1", "VIEW", view, "STATE", state, "TMP", tmp, "BACKUPS", backups,
 		"IDS", fmt.Sprintf("%d:%d", max(os.Geteuid(), 0), max(os.Getegid(), 0)),
 	}
 }

@@ -1,0 +1,367 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/base/near"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
+)
+
+// snapshotsCmd is about the snapshots of a store.
+type snapshotsCmd struct {
+	Ls   snapshotsLsCmd   `cmd:"" help:"List the snapshots, the newest last."`
+	Show snapshotsShowCmd `cmd:"" help:"Show all that a snapshot says of itself."`
+	Diff snapshotsDiffCmd `cmd:"" help:"Compare two snapshots by their manifests alone."`
+}
+
+func (*snapshotsCmd) Help() string {
+	return `Looks at the snapshots that nfsbox backup has made in a store, and keeps them in order. STORE is a directory of
+this host, or what docs/backup.md names besides. A snapshot is STORE::NAME@ID; STORE::NAME is the newest complete one of that name.
+
+ls lists them, show says all of one, diff compares two. What is in a snapshot the commands show that show
+trees: nfsbox ls, stat, cat, find, du and verify take STORE::NAME/PATH as a place.
+
+An incomplete snapshot, in which something of the tree is missing, is listed as such. It stands for NAME nowhere: name it
+with its ID.
+
+  nfsbox snapshots ls /backup
+  nfsbox snapshots show /backup::home
+  nfsbox snapshots diff /backup::home@20261128t230000.000z /backup::home`
+}
+
+// snapshotsFlags are those of commands that open a store.
+type snapshotsFlags struct {
+	JSON bool `help:"Print one line of JSON for each, then a summary."`
+	clientFlags
+}
+
+// storeRun is a command that looks at a store, under way.
+type storeRun struct {
+	*output
+	e     *env
+	store *place.Store
+	sum   func(listSummary) any // makes the last event; nil: it is a listSummary
+}
+
+// done ends the command.
+func (r *storeRun) done(err error) error {
+	if !r.json || r.sum == nil {
+		return r.end(err)
+	}
+	if err := r.event("summary", r.sum(listSummary{r.entries, r.errors})); err != nil {
+		return err
+	}
+	if err := r.flush(); err != nil {
+		return err
+	}
+	if err == nil && r.errors > 0 {
+		return &exitError{status: exitIncomplete} // each has been reported
+	}
+	return err
+}
+
+// look opens a store and calls do with it. An error of the store is told of what was typed for it.
+func (f *snapshotsFlags) look(e *env, arg string, o place.StoreOptions, do func(*storeRun) error) error {
+	return f.lookWith(&storeRun{output: newOutput(e, f.JSON), e: e}, arg, o, do)
+}
+
+// lookWith is look, for a run that is made already.
+func (f *snapshotsFlags) lookWith(r *storeRun, arg string, o place.StoreOptions, do func(*storeRun) error) error {
+	e := r.e
+	defer f.print(e)
+	po, err := f.place(false)
+	if err != nil {
+		return r.refuse(arg, err)
+	}
+	o.Dial = r.watch(e, po).Dial
+	if r.store, err = place.OpenStore(e.ctx, arg, o); err != nil {
+		return r.refuse(arg, err)
+	}
+	err = do(r)
+	if cerr := r.store.Close(); cerr != nil {
+		err = errors.Join(err, fmt.Errorf("the store %s: %w", arg, cerr))
+	}
+	if broken, ok := errors.AsType[*outputError](err); ok {
+		return broken
+	}
+	if err != nil && !told(err) {
+		return r.refuse(arg, err)
+	}
+	return r.done(err)
+}
+
+// refuse ends a command that an argument has failed.
+func (r *storeRun) refuse(arg string, err error) error {
+	if r.e.ctx.Err() != nil {
+		r.errors++
+		return r.done(err)
+	}
+	r.failed(arg, err)
+	return r.done(worse(nil, err))
+}
+
+// divideSnapshot divides STORE::NAME[@ID][/PATH]. ok is false if arg is no such text.
+func divideSnapshot(arg string) (store, name, path string, ok bool) {
+	from := 0
+	if place.IsURL(arg) { // the address of a host may have colons
+		from = strings.Index(arg, "://") + 3
+		from += max(strings.IndexByte(arg[from:], '/'), 0)
+	}
+	at := strings.Index(arg[from:], "::")
+	if at < 0 {
+		return "", "", "", false
+	}
+	store, name = arg[:from+at], arg[from+at+2:]
+	name, path, _ = strings.Cut(name, "/")
+	return store, name, path, store != "" && name != ""
+}
+
+// found finds the snapshot that text names, in the store that was opened. What has no such name is the fault of the
+// command line.
+func (r *storeRun) found(text string) (snapshot.Ref, error) {
+	return findSnapshot(r.e.ctx, r.store, text)
+}
+
+func findSnapshot(ctx context.Context, store *place.Store, text string) (snapshot.Ref, error) {
+	ref, err := snapshot.Find(ctx, store, text)
+	if errors.Is(err, snapshot.ErrName) {
+		return ref, refused(err)
+	}
+	if !errors.Is(err, snapshot.ErrNoSnapshot) {
+		return ref, aboutStore(store, err)
+	}
+	name, _, _ := strings.Cut(text, "@")
+	names := make(map[string]bool)
+	for other, err := range snapshot.Each(ctx, store, "") {
+		if err != nil && !errors.Is(err, snapshot.ErrDamaged) {
+			break // the first error says enough
+		}
+		names[other.Name] = true
+	}
+	switch {
+	case len(names) == 0:
+		err = fmt.Errorf("%w: the store has none at all", err)
+	case !names[name]:
+		err = fmt.Errorf("%w%s; nfsbox snapshots ls %s lists them", err, proposed("", near.Of(name, maps.Keys(names))), quoteArg(store.Text))
+	case strings.Contains(text, "@"):
+		err = fmt.Errorf("%w; nfsbox snapshots ls %s %s lists those of that name", err, quoteArg(store.Text), name)
+	}
+	return ref, refused(fmt.Errorf("%s::%w", store.Text, err))
+}
+
+// aboutStore adds the store to an error of it.
+func aboutStore(s *place.Store, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", s.Text, err)
+}
+
+type snapshotsLsCmd struct {
+	Store string `arg:"" place:"" name:"STORE" help:"The store: a directory of this host, or what docs/backup.md names besides."`
+	Name  string `arg:"" optional:"" name:"NAME" help:"List those of this name alone."`
+	snapshotsFlags
+}
+
+func (*snapshotsLsCmd) Help() string {
+	return `Lists the snapshots of a store, the newest last: when each was begun, NAME@ID, whether it is complete, its files and
+bytes, tags, and the host and place of which it was taken. INCOMPLETE is one in which something is missing that could not
+be read; partial is what a backup has stored that was stopped, or is under way: the next one of its name goes on with it. One whose root object is damaged is named, with status 2, and the others are listed.
+
+  nfsbox snapshots ls /backup
+  nfsbox snapshots ls /backup home
+  nfsbox snapshots ls --json /backup | jq -r 'select(.complete).snapshot'`
+}
+
+// snapshotEvent is a snapshot in JSON.
+type snapshotEvent struct {
+	Snapshot  string            `json:"snapshot"` // NAME@ID; "partial NAME"
+	Name      string            `json:"name"`
+	ID        string            `json:"id,omitempty"`
+	Begun     time.Time         `json:"begun"`
+	Host      string            `json:"host,omitempty"`
+	Source    string            `json:"source,omitempty"`
+	Tags      []string          `json:"tags"`
+	Complete  bool              `json:"complete"`
+	Partial   bool              `json:"partial"`
+	Looked    *snapshot.Looked  `json:"looked,omitempty"`
+	TimeDelta time.Duration     `json:"time_delta"`
+	Counts    map[string]uint64 `json:"counts"`
+}
+
+func snapshotOf(ref *snapshot.Ref) *snapshotEvent {
+	return &snapshotEvent{
+		Snapshot: ref.Text(), Name: ref.Name, ID: ref.ID, Begun: ref.Time.UTC(), Host: ref.Host, Source: ref.Source, Tags: append([]string{}, ref.Tags...),
+		Complete: ref.Complete, Partial: ref.Partial, Looked: ref.Looked, TimeDelta: ref.TimeDelta, Counts: ref.Counts,
+	}
+}
+
+// maxListed bounds the snapshots that are listed, as all are sorted by their times. It is what package snapshot bounds
+// its lists by.
+const maxListed = 1 << 16
+
+func (c *snapshotsLsCmd) Run(e *env) error {
+	return c.look(e, c.Store, place.StoreOptions{}, func(r *storeRun) error {
+		var refs []snapshot.Ref
+		for ref, err := range snapshot.Each(e.ctx, r.store, c.Name) {
+			switch {
+			case errors.Is(err, snapshot.ErrName):
+				return refused(err)
+			case errors.Is(err, snapshot.ErrDamaged), errors.Is(err, snapshot.ErrVersion):
+				r.failed(ref.Text(), fmt.Errorf("%s: %w", ref.Text(), err))
+				continue
+			case err != nil:
+				return aboutStore(r.store, err)
+			case len(refs) == maxListed:
+				return refused(fmt.Errorf("the store has more than %d snapshots: name one", maxListed))
+			}
+			refs = append(refs, ref)
+		}
+		if c.Name != "" && len(refs) == 0 && r.errors == 0 {
+			_, err := findSnapshot(e.ctx, r.store, c.Name)
+			return err
+		}
+		slices.SortFunc(refs, func(a, b snapshot.Ref) int {
+			return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+		})
+		return r.list(refs)
+	})
+}
+
+// list prints snapshots, in columns.
+func (r *storeRun) list(refs []snapshot.Ref) error {
+	width := 0
+	for i := range refs {
+		width = max(width, len(refs[i].Text()))
+	}
+	for i := range refs {
+		ref := &refs[i]
+		if r.json {
+			if err := r.event("snapshot", snapshotOf(ref)); err != nil {
+				return err
+			}
+			continue
+		}
+		line := fmt.Sprintf("%s  %-*s  %-10s  %10s  %10s", ref.Time.Local().Format(time.DateTime), width, ref.Text(), standingOf(ref),
+			progress.Count(ref.Counts["files"]), progress.Size(ref.Counts["bytes"]))
+		for _, more := range []string{strings.Join(ref.Tags, ","), fromOf(ref)} {
+			if more != "" {
+				line += "  " + progress.Clean(more)
+			}
+		}
+		if err := r.text(line + "\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// standingOf says whether a snapshot is complete.
+func standingOf(ref *snapshot.Ref) string {
+	switch {
+	case ref.Partial:
+		return "partial"
+	case ref.Complete:
+		return "complete"
+	}
+	return "INCOMPLETE"
+}
+
+// fromOf is of what a snapshot was taken.
+func fromOf(ref *snapshot.Ref) string {
+	if ref.Host == "" || place.IsURL(ref.Source) {
+		return ref.Source
+	}
+	return ref.Host + ":" + ref.Source
+}
+
+type snapshotsShowCmd struct {
+	Snapshot string `arg:"" place:"" name:"STORE::NAME[@ID]" help:"The snapshot; without @ID the newest complete one of that name."`
+	snapshotsFlags
+}
+
+func (*snapshotsShowCmd) Help() string {
+	return `Shows all that a snapshot says of itself: when it was begun, where and of what, its tags, whether it is complete, and
+what was counted.
+
+  nfsbox snapshots show /backup::home
+  nfsbox snapshots show --json /backup::home@20261128t230000.000z`
+}
+
+func (c *snapshotsShowCmd) Run(e *env) error {
+	store, name, path, ok := divideSnapshot(c.Snapshot)
+	if !ok || path != "" {
+		return newOutput(e, c.JSON).fail(e, c.Snapshot, notASnapshot(c.Snapshot))
+	}
+	return c.look(e, store, place.StoreOptions{}, func(r *storeRun) error {
+		ref, err := r.found(name)
+		if err != nil {
+			return err
+		}
+		if r.json {
+			return r.event("snapshot", snapshotOf(&ref))
+		}
+		return r.text(showText(&ref))
+	})
+}
+
+// notASnapshot is of an argument that should name a snapshot.
+func notASnapshot(arg string) error {
+	return refused(fmt.Errorf("%q names no snapshot: give STORE::NAME or STORE::NAME@ID, as in /backup::home", arg))
+}
+
+// lookedText says what of an object was looked for beside its attributes.
+func lookedText(l *snapshot.Looked) string {
+	if l == nil {
+		return ""
+	}
+	var all []string
+	for _, x := range []struct {
+		is   bool
+		what string
+	}{{l.ACLs, "access control lists"}, {l.Xattrs && !l.Privileged, "extended attributes that users are shown"}, {l.Xattrs && l.Privileged, "extended attributes"}} {
+		if x.is {
+			all = append(all, x.what)
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "neither access control lists nor extended attributes")
+}
+
+// showText is a snapshot for people.
+func showText(ref *snapshot.Ref) string {
+	var b strings.Builder
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-14s%s\n", name, progress.Clean(value))
+		}
+	}
+	row("snapshot", ref.Text())
+	row("begun", ref.Time.Local().Format("2006-01-02 15:04:05.000 -0700"))
+	row("host", ref.Host)
+	row("source", ref.Source)
+	row("tags", strings.Join(ref.Tags, ", "))
+	state := "complete"
+	if !ref.Complete {
+		state = "INCOMPLETE: something that could not be read is not in it"
+	}
+	row("state", state)
+	row("looked for", lookedText(ref.Looked))
+	row("time delta", ref.TimeDelta.String())
+	for _, name := range slices.Sorted(maps.Keys(ref.Counts)) {
+		n := progress.Count(ref.Counts[name])
+		if strings.Contains(name, "bytes") {
+			n = progress.Size(ref.Counts[name])
+		}
+		row(strings.ReplaceAll(name, "_", " "), n)
+	}
+	return b.String()
+}

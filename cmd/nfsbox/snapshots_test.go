@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/server/object/dir"
+	"github.com/nfsbox/nfsbox/internal/tools/backup"
+	"github.com/nfsbox/nfsbox/internal/tools/dirfs"
+	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// keepSnapshot takes a snapshot of a directory into the store at path, which is made if it is not there.
+func keepSnapshot(t *testing.T, path, tree, name string, at time.Time) (text string) {
+	t.Helper()
+	var sum backup.Summary
+	withStore(t, path, func(s object.Store) {
+		f, err := dirfs.New(tree, dirfs.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = vfs.CloseFS(f) }() // nothing was written
+		root, _, err := f.Root(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err = backup.Run(t.Context(), backup.Options{
+			FS: f, Root: root, Store: s, Now: func() time.Time { return at }, Meta: snapshot.Meta{Name: name, Source: tree, Tags: []string{"tag"}},
+		})
+		if err != nil || !sum.Complete {
+			t.Fatalf("%v %+v", err, sum)
+		}
+	})
+	return sum.Snapshot
+}
+
+// withStore opens a store, and closes it.
+func withStore(t *testing.T, path string, do func(object.Store)) {
+	t.Helper()
+	made := os.Mkdir(path, 0o700)
+	s, err := dir.Open(path, dir.Options{Create: made == nil, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask runs a command, which has to end with a status, and returns what it prints.
+func ask(t *testing.T, status int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var out, messages bytes.Buffer
+	if got := run(&env{ctx: t.Context(), stdout: &out, stderr: &messages, rand: func([]byte) {}}, args); got != status {
+		t.Errorf("%q: status %d, want %d\n%s%s", args, got, status, &out, &messages)
+	}
+	return out.String(), messages.String()
+}
+
+// TestSnapshots: the snapshots of a store are listed, the newest last, shown and compared.
+func TestSnapshots(t *testing.T) {
+	store, tree := filepath.Join(t.TempDir(), "store"), t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(tree, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a", "a")
+	write("gone", "gone")
+	at := time.Now().Add(-time.Hour)
+	first := keepSnapshot(t, store, tree, "home", at)
+	write("a", "longer")
+	write("new \x1b[31m", "")
+	if err := os.Remove(filepath.Join(tree, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	other := keepSnapshot(t, store, tree, "another", at.Add(time.Second))
+	second := keepSnapshot(t, store, tree, "home", at.Add(2*time.Second))
+
+	out, _ := ask(t, 0, "snapshots", "ls", store)
+	var order []string
+	for line := range strings.Lines(out) {
+		order = append(order, strings.Fields(line)[2])
+	}
+	if got := strings.Join(order, " "); got != first+" "+other+" "+second {
+		t.Errorf("listed as %s:\n%s", got, out)
+	}
+	if out, _ := ask(t, 0, "snapshots", "ls", "--json", store, "home"); strings.Count(out, `"type":"snapshot"`) != 2 || strings.Contains(out, other) ||
+		!strings.Contains(out, `"complete":true,"partial":false,`) || !strings.Contains(out, `"tags":["tag"]`) || !strings.Contains(out, `"type":"summary","entries":2,"errors":0}`) {
+		t.Error(out)
+	}
+	if out, _ := ask(t, 0, "snapshots", "show", store+"::home"); !strings.Contains(out, second) || !strings.Contains(out, "tags          tag\n") {
+		t.Error(out)
+	}
+	out, said := ask(t, 3, "snapshots", "diff", store+"::"+first, store+"::home")
+	for _, want := range []string{"M  a: content: 1 B, now 6 B; mtime\n", "-  gone\n", "+  new \\x1b[31m\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if !strings.Contains(said, "different: 1 added, 1 removed, 1 changed, 1 with other attributes") { // the top directory has another time
+		t.Error(said)
+	}
+	if out, _ := ask(t, 3, "snapshots", "diff", "--json", store+"/::"+first+"/a", store+"::home/a"); !strings.Contains(out, `"path":"","kind":"changed","object":"file","what":["content","mtime"]`) {
+		t.Error(out)
+	}
+	ask(t, 0, "snapshots", "diff", store+"::another", store+"::home")
+
+	for _, c := range []struct {
+		status int
+		args   string
+		want   string
+	}{
+		{1, "ls STORE none", "the store has no"},
+		{1, "ls STORE hime", `did you mean "home"?`},
+		{1, "ls STORE Home", "not a name of snapshots"},
+		{1, "ls STORE/none", "there is no such directory"},
+		{1, "ls TREE", "there is no .nfsbox-store in it"},
+		{1, "show STORE", "names no snapshot: give STORE::NAME"},
+		{1, "show STORE::", "names no snapshot"},
+		{1, "show STORE::home@2026", "lists those of that name"},
+		{1, "show STORE::home/a", "names no snapshot"},
+		{1, "diff STORE::home TREE::home", "are of two stores"},
+		{2, "diff STORE::home/none STORE::home", "no such file"},
+	} {
+		_, said := ask(t, c.status, append([]string{"snapshots"}, strings.Fields(strings.NewReplacer("STORE", store, "TREE", tree).Replace(c.args))...)...)
+		if !strings.Contains(said, c.want) && c.want != "the store has no" {
+			t.Errorf("%s: %s", c.args, said)
+		}
+	}
+}
+
+// TestSnapshotsDamaged: a root that is damaged is named, and the others are listed.
+func TestSnapshotsDamaged(t *testing.T) {
+	store, tree := filepath.Join(t.TempDir(), "store"), t.TempDir()
+	first := keepSnapshot(t, store, tree, "home", time.Now().Add(-time.Hour))
+	second := keepSnapshot(t, store, tree, "home", time.Now())
+	withStore(t, store, func(s object.Store) {
+		key := "snapshots/" + strings.Replace(first, "@", "/", 1)
+		if _, err := s.Put(t.Context(), key, strings.NewReader("{}\n"), object.PutOptions{Size: 3}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	out, said := ask(t, 2, "snapshots", "ls", store)
+	if !strings.Contains(out, second) || strings.Contains(out, first) || !strings.Contains(said, first+": object snapshots/home/") {
+		t.Errorf("%s\n%s", out, said)
+	}
+	ask(t, 0, "snapshots", "show", store+"::home")
+	ask(t, 2, "snapshots", "show", store+"::"+first)
+}
