@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/rand"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,7 +59,7 @@ func withStore(t *testing.T, path string, do func(object.Store)) {
 func ask(t *testing.T, status int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, messages bytes.Buffer
-	if got := run(&env{ctx: t.Context(), stdout: &out, stderr: &messages, rand: func([]byte) {}}, args); got != status {
+	if got := run(&env{ctx: t.Context(), stdout: &out, stderr: &messages, rand: func(p []byte) { _, _ = rand.Read(p) }}, args); got != status {
 		t.Errorf("%q: status %d, want %d\n%s%s", args, got, status, &out, &messages)
 	}
 	return out.String(), messages.String()

@@ -101,7 +101,7 @@ func newStoreDir(path string, o StoreOptions) (fresh bool, err error) {
 
 // storeError is the error of a store that could not be opened, with what to do.
 func storeError(path string, err error) error {
-	advice, kind := "", ErrUnreachable
+	advice := ""
 	switch errno := syscall.Errno(0); {
 	case errors.Is(err, object.ErrBusy):
 		advice = "; wait until that has ended"
@@ -110,10 +110,7 @@ func storeError(path string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		advice = "; run this as a user who may use it"
 	case !errors.As(err, &errno): // there is something else
-		kind = ErrUsage
+		return usageError{fmt.Errorf("%w; give the directory of a store, or an empty one", err)}
 	}
-	if kind == ErrUsage {
-		return usageError{fmt.Errorf("%w; give the directory of a store, or an empty one%s", err, advice)}
-	}
-	return fmt.Errorf("the store %s %w: %w%s", path, kind, err, advice)
+	return fmt.Errorf("the store %s %w: %w%s", path, ErrUnreachable, err, advice)
 }
