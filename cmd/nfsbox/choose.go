@@ -23,11 +23,16 @@ import (
 
 // ruleFlags say what is chosen of a tree by its path. Commands that show or change trees have them.
 type ruleFlags struct {
+	pathRules
+	Snapshots bool `help:"Take directories called .snapshot, ~snapshot, .zfs or .ckpt as well, in which servers show snapshots. Without it they are left out, and counted."`
+}
+
+// pathRules are ruleFlags without what is for servers alone.
+type pathRules struct {
 	Include    []ruleArg `type:"rule" placeholder:"PATTERN" help:"Take what PATTERN matches, as rsync does. Of all --include, --exclude and --filter-from, in their order, the first rule that matches decides; what none matches is taken."`
 	Exclude    []ruleArg `type:"rule" placeholder:"PATTERN" help:"Leave out what PATTERN matches. In it *, ? and [...] stand for characters, ** for slashes as well; it begins with a slash if it is to match from PLACE on, and ends in one if it is to match directories alone."`
 	FilterFrom []ruleArg `type:"rule" name:"filter-from" placeholder:"FILE" help:"Read rules from FILE, one a line: + PATTERN takes, - PATTERN leaves out."`
 	FilesFrom  string    `name:"files-from" type:"path" placeholder:"FILE" help:"Take the paths alone that FILE lists, one a line, relative to PLACE, with all below them; - is standard input."`
-	Snapshots  bool      `help:"Take directories called .snapshot, ~snapshot, .zfs or .ckpt as well, in which servers show snapshots. Without it they are left out, and counted."`
 }
 
 // nulFlag is apart from ruleFlags for du, whose -0 is another one.

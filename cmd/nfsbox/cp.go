@@ -27,8 +27,10 @@ type cpCmd struct {
 	NoResume    bool     `name:"no-resume" help:"Begin anew, and do not go on with a copy of the same command that was interrupted."`
 	pairFlags
 
-	sync   *job.SyncOptions // of the command sync; nil: cp
-	mapped *idmap.Map       // of ownerMap
+	sync    *job.SyncOptions // of the commands sync and restore; nil: cp
+	becomes bool             // DEST becomes what SOURCE is, a directory
+	restore *restoring       // of the command restore; nil: another one
+	mapped  *idmap.Map       // of ownerMap
 
 	chosen    *filter.Filter
 	madeDest  bool // the copy becomes DEST, a directory that did not exist
@@ -176,8 +178,9 @@ func (c *cpCmd) Run(e *env) (err error) {
 		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
 	}
 	c.watched = watched(e, silence.Track(tracker))
-	sum := cpSummary{DryRun: c.DryRun}
+	sum := cpSummary{DryRun: c.DryRun, keeps: c.sync != nil && c.sync.Existing == job.Keep}
 	failed, err := c.all(e, sources, dest, named, tracker, &sum)
+	sum.Snapshot = c.restore.text()
 	all := errors.Join(failed, err)
 	err = errors.Join(err, named.end(e, &sum, tracker, all))
 	sum.leftOut = leftOutOf(c.chosen)
@@ -239,6 +242,9 @@ func (s *show) notBegun(e *env, err error, summary any) error {
 // errors of sources, failed, have been reported and counted; err is any other.
 func (c *cpCmd) all(e *env, sources []string, dest string, named *namedJob, tracker *progress.Tracker, sum *cpSummary) (failed, err error) {
 	po, err := c.place(false)
+	if err == nil {
+		err = c.prepare(e, po, tracker)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -316,6 +322,9 @@ type cpSummary struct {
 	leftOut
 	RPCs   uint64 `json:"rpcs"`
 	DryRun bool   `json:"dry_run,omitempty"` // nothing was changed: the numbers say what would be
+
+	Snapshot string `json:"snapshot,omitempty"` // of restore: NAME@ID
+	keeps    bool   // what was there was not judged
 }
 
 func (s *cpSummary) add(o *job.Summary) {

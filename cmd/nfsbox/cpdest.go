@@ -58,7 +58,7 @@ func spotOf(f vfs.FS, r *vfs.Resolved) spot {
 // destine settles where copies to dst go, or refuses. A resumed job keeps the decision of its
 // first run, although the copy exists by now.
 func (c *cpCmd) destine(ctx context.Context, dst *place.Place, named *namedJob) (*destination, error) {
-	d := &destination{Place: dst, synced: c.sync != nil, purged: c.sync != nil && c.sync.Delete != nil, taken: make(map[string]source)}
+	d := &destination{Place: dst, synced: c.becomes, purged: c.sync != nil && c.sync.Delete != nil, taken: make(map[string]source)}
 	isDir, err := d.look(ctx)
 	if err != nil {
 		return nil, err
@@ -318,7 +318,7 @@ func (d *destination) receive(src *place.Place, attr *vfs.Attr) (at spot, skip b
 // refuseItself compares two paths of this host: it refuses to copy a directory to a path within
 // it, and anything else onto itself. Over the network, package job checks that.
 func (d *destination) refuseItself(src *place.Place, isDir bool, to string) error {
-	if place.IsURL(src.Text) || place.IsURL(d.Text) {
+	if _, _, _, snap := divideSnapshot(src.Text); snap || place.IsURL(src.Text) || place.IsURL(d.Text) {
 		return nil
 	}
 	from, err := os.Lstat(src.Text)

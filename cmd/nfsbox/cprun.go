@@ -43,7 +43,7 @@ func (r *cpRun) one(source string) (err error) {
 		return err
 	}
 	po.OneFileSystem = r.OneFileSystem
-	src, err := place.Open(r.e.ctx, source, po)
+	src, err := r.source(source, po)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (r *cpRun) one(source string) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.sync != nil && from.Attr.Type != vfs.TypeDir {
+	if r.becomes && from.Attr.Type != vfs.TypeDir {
 		return notADirectory(source, from.Attr.Type)
 	}
 	if from.Attr.Type == vfs.TypeDir && !r.Recursive {
@@ -65,6 +65,14 @@ func (r *cpRun) one(source string) (err error) {
 		return refused(fmt.Errorf("%s: %w: --files-from lists paths in one", source, vfs.ErrNotDir))
 	}
 	return r.receive(src, &from, po)
+}
+
+// source opens SOURCE.
+func (r *cpRun) source(arg string, po place.Options) (*place.Place, error) {
+	if r.restore != nil {
+		return place.Of(r.restore.snap.FS(), r.restore.path, arg, nil), nil
+	}
+	return place.Open(r.e.ctx, arg, po)
 }
 
 // receive makes the destination ready for what is at from, and copies it there.
@@ -90,7 +98,7 @@ func (r *cpRun) receive(src *place.Place, from *vfs.Resolved, po place.Options) 
 		return err
 	}
 	isDir := from.Attr.Type == vfs.TypeDir
-	r.madeDest = r.to.absent && !r.to.inside && isDir && r.sync == nil
+	r.madeDest = r.to.absent && !r.to.inside && isDir && !r.becomes
 	if isDir {
 		if err := r.keepRecord(src.Text, &from.Attr); err != nil {
 			return err

@@ -75,11 +75,20 @@ func (s *cpSummary) print(w io.Writer, failed uint64) {
 	if s.DryRun {
 		copied, deleted, set = "would be copied: ", "would be deleted", "of them would get its mode, owner or time|of them would get their mode, owner or time"
 	}
+	unchanged := "unchanged"
+	if s.keeps {
+		unchanged = "kept, as it was there already|kept, as they were there already"
+	}
+	from := ""
+	if s.Snapshot != "" {
+		copied, from = strings.Replace(copied, "copied", "restored", 1), s.Snapshot
+	}
 	verdict(w,
+		line{"snapshot: ", from},
 		line{copied, items(s.Files, s.Dirs, s.Symlinks, s.Hardlinks, s.Nodes)},
 		line{"", text(
 			counted{s.Skipped, "skipped, as an earlier run had copied it|skipped, as an earlier run had copied them"},
-			counted{s.Unchanged, "unchanged"}, counted{s.Deleted, deleted},
+			counted{s.Unchanged, unchanged}, counted{s.Deleted, deleted},
 			counted{s.AttrsSet, set}, counted{s.Verified, "verified"},
 			counted{s.Vanished, "vanished meanwhile"}, counted{s.DirsGone, goneDirs}, counted{s.Changed, "changed each time it was copied|changed each time they were copied"},
 			counted{s.Grew, "grew, and is copied as it was at first|grew, and are copied as they were at first"},

@@ -100,7 +100,7 @@ func endings() map[string][]ending {
 	} {
 		all[command] = done(why)
 	}
-	all["job"], all["grep"], all["snapshots"] = jobEndings(), grepEndings(), snapshotsEndings()
+	all["job"], all["grep"], all["snapshots"], all["restore"] = jobEndings(), grepEndings(), snapshotsEndings(), restoreEndings()
 	all["mount"], all["umount"] = mountEndings()
 	for _, verb := range strings.Fields("mkdir rmdir mv ln touch chmod chown") {
 		all[verb] = done("all was done")
@@ -139,6 +139,16 @@ func snapshotsEndings() []ending {
 		{exitIncomplete, "something in the store is damaged, or has failed; each is named"},
 		{exitDiffers, "of diff: all was compared, and there are differences"},
 		{exitUnreachable, "the store cannot be reached, or may not be read"}, {exitInterrupted, whySignal},
+	}
+}
+
+// restoreEndings are those of restore.
+func restoreEndings() []ending {
+	return []ending{
+		{exitOK, "all was restored, and with --verify is the same"},
+		{exitUsage, "the arguments are wrong, or there is no such store or snapshot; nothing was done"},
+		{exitIncomplete, "items have failed, as objects of the store are damaged or PLACE refuses; they are listed, and all others are restored"},
+		{exitUnreachable, "the store or a server cannot be reached"}, {exitInterrupted, whySignal},
 	}
 }
 

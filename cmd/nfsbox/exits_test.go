@@ -104,6 +104,8 @@ func toolExits() []asked {
 		{0, "", "verify -q SRV/a TMP/tree/a"}, {1, "", "verify SRV/a"}, {2, "", "verify SRV/none TMP/tree"}, {3, "", "verify -q SRV/a TMP/tree/b"},
 		{0, "", "sync -q SRV/ TMP/synced"}, {1, "", "sync SRV/a TMP/synced"}, {2, "", "sync SRV/none TMP/b"}, {4, "", "sync DEAD/ TMP/b"}, {130, "ended", "sync SRV/ TMP/c"},
 		{4, "", "verify DEAD/a TMP/tree/a"}, {130, "ended", "verify SRV/a TMP/tree/a"},
+		{0, "", "restore -q BACKUPS::a TMP/restored"}, {1, "", "restore BACKUPS TMP/x"}, {2, "", "restore BACKUPS::a/none TMP/x"}, {4, "", "restore BACKUPS::a DEAD/x"},
+		{130, "ended", "restore BACKUPS::a TMP/x"},
 		{0, "", "snapshots ls BACKUPS"}, {1, "", "snapshots ls TMP/tree"}, {2, "full", "snapshots ls BACKUPS"}, {3, "", "snapshots diff BACKUPS::a BACKUPS::b"},
 		{4, "", "snapshots ls TMP/" + strings.Repeat("x", 300)}, {130, "ended", "snapshots ls BACKUPS"},
 		{0, "", "rm -f SRV/none"}, {1, "", "rm TMP/tree/a"}, {2, "", "rm SRV/empty"}, {4, "", "rm -f DEAD/a"}, {130, "ended", "rm SRV/a"},

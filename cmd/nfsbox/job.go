@@ -281,7 +281,7 @@ func isCopyOf(r *jobs.Record, args []string) error {
 			name = f.Target.String()
 		}
 	}
-	if command != r.Job.Command || command != "cp" && command != "sync" || r.Named != (name != "") || r.Named && name != r.Name {
+	if command != r.Job.Command || command != "cp" && command != "sync" && command != "restore" || r.Named != (name != "") || r.Named && name != r.Name {
 		return errNotItsCommand
 	}
 	return nil

@@ -142,8 +142,11 @@ func (n *namedJob) run(r *cpRun, src *place.Place, attr *vfs.Attr) (err error) {
 		return nil
 	}
 	if attr.Type == vfs.TypeDir {
-		now := originOf(attr)
-		if n.Job.From.Another(now) && !r.OtherSource {
+		now := r.origin(attr)
+		switch another := n.Job.From.Another(now); {
+		case another && r.restore != nil:
+			r.another()
+		case another && !r.OtherSource:
 			return otherSource(src.Text, "bring it back and run the same command, or copy what is there now with --other-source")
 		}
 		n.Job.From = now

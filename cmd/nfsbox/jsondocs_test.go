@@ -58,7 +58,7 @@ func TestDocsJSON(t *testing.T) {
 		"step":                              fieldsOf(doctorEvent{}),
 		"summary of doctor":                 fieldsOf(doctorSummary{}),
 		"progress":                          append(counters, "seconds", "totals_final", "items_per_second", "bytes_per_second", "seconds_left", "servers", "team"),
-		"summary of cp and sync":            fieldsOf(cpSummary{}),
+		"summary of cp, sync and restore":   fieldsOf(cpSummary{}),
 		"summary of verify":                 fieldsOf(verifySummary{}),
 		"snapshot":                          fieldsOf(snapshotEvent{}),
 		"difference of snapshots diff":      fieldsOf(diffEvent{}),

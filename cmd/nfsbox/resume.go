@@ -82,9 +82,16 @@ func (r *cpRun) keepRecord(source string, attr *vfs.Attr) error {
 			}
 		}
 	}
-	u, from := r.kept, originOf(attr)
+	u, from := r.kept, r.origin(attr)
 	if u.resumed && u.was.From.Another(from) {
-		return otherSource(source, "bring it back and run the same command, or begin anew with --no-resume")
+		if r.restore == nil {
+			return otherSource(source, "bring it back and run the same command, or begin anew with --no-resume")
+		}
+		r.another()
+		u.now.From = from
+		if err := u.write(); err != nil {
+			r.noRecord(err)
+		}
 	}
 	if u.resumed {
 		r.attend(u, source)

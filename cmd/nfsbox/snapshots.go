@@ -28,7 +28,7 @@ func (*snapshotsCmd) Help() string {
 this host, or what docs/backup.md names besides. A snapshot is STORE::NAME@ID; STORE::NAME is the newest complete one of that name.
 
 ls lists them, show says all of one, diff compares two. What is in a snapshot the commands show that show
-trees: nfsbox ls, stat, cat, find, du and verify take STORE::NAME/PATH as a place.
+trees: nfsbox ls, stat, cat, find, du and verify take STORE::NAME/PATH as a place; nfsbox restore brings it back.
 
 An incomplete snapshot, in which something of the tree is missing, is listed as such. It stands for NAME nowhere: name it
 with its ID.

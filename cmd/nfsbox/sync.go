@@ -98,13 +98,16 @@ func (c *syncCmd) Run(e *env) error {
 	return (&cpCmd{
 		Places: []string{c.Source, c.Dest}, Recursive: true, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel, NoOwner: c.NoOwner,
 		OtherSource: c.OtherSource, NoResume: c.NoResume, DryRun: c.DryRun, pairFlags: c.pairFlags,
-		sync: how,
+		sync: how, becomes: true,
 	}).Run(e)
 }
 
 // verb is the command's name.
 func (c *cpCmd) verb() string {
-	if c.sync != nil {
+	switch {
+	case c.restore != nil:
+		return "restore"
+	case c.sync != nil:
 		return "sync"
 	}
 	return "cp"
@@ -113,7 +116,7 @@ func (c *cpCmd) verb() string {
 // does is what the command does, as errors say it.
 func (c *cpCmd) does() string {
 	if c.sync != nil {
-		return "sync"
+		return c.verb()
 	}
 	return "copy"
 }

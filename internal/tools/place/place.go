@@ -56,8 +56,14 @@ type Place struct {
 	Text string // the argument, for messages
 	dir  string // of this host: FS's root
 	nfs  *nfsbox.Client
-	far  *Place // the place that Follow has opened
-	told bool   // the result of opening was used; from then on the server is asked
+	far  *Place       // the place that Follow has opened
+	told bool         // the result of opening was used; from then on the server is asked
+	ends func() error // closes what Of was given; nil: nothing more
+}
+
+// Of is the place of a path in a file system that somebody else has opened, as text names it. Close calls ends, too.
+func Of(f vfs.FS, path, text string, ends func() error) *Place {
+	return &Place{FS: f, Path: path, Text: text, ends: ends}
 }
 
 // IsURL reports whether arg is a URL rather than a path of this host.
@@ -344,6 +350,9 @@ func (p *Place) Close() error {
 	err := vfs.CloseFS(p.FS)
 	if p.far != nil {
 		err = errors.Join(err, p.far.Close())
+	}
+	if p.ends != nil {
+		err = errors.Join(err, p.ends())
 	}
 	return err
 }
