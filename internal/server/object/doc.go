@@ -50,6 +50,6 @@
 //
 // # Neighbours
 //
-// Package object/dir keeps a store in a local directory; package object/objecttest is
-// the suite that every driver passes. A caller that stores by content uses [PutContent].
+// Package object/layout is how a store lies in a directory; package object/dir keeps one in a
+// directory of this host; package object/objecttest is the suite that every driver passes. A caller that stores by content uses [PutContent].
 package object

@@ -45,6 +45,10 @@ var (
 	// ErrUnknownOutcome: the change was cut off. It may have been made or not, and a
 	// crash may undo it. Repeating it is safe and settles it.
 	ErrUnknownOutcome error = &kind{"the outcome is unknown", nil}
+	// ErrForeign: where the store has a directory or an object there is something that the store
+	// has not put there, and that could hide objects. A listing says so instead of being short:
+	// nobody may take what it lacks for gone.
+	ErrForeign error = &kind{"something in the store is not the store's", nil}
 	// ErrClosed: the store is closed.
 	ErrClosed error = &kind{"the store is closed", fs.ErrClosed}
 )

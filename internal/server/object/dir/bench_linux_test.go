@@ -21,7 +21,7 @@ func BenchmarkPut(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					s.layout.fanout = fanout
+					s.layout.Fanout = fanout
 					benchPut(b, s)
 					if err := s.Close(); err != nil {
 						b.Fatal(err)

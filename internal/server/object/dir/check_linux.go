@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 )
 
 // Check reads every object whole and compares it with both of its checksums, and
@@ -34,7 +35,7 @@ func (s *Store) Check(ctx context.Context, found func(Finding)) (c Checked, err 
 // checkFolder checks what is in one directory, batch by batch in the order of
 // names.
 func (s *Store) checkFolder(ctx context.Context, f *folder, b *buffer, c *Checked, found func(Finding)) error {
-	group, isBucket := s.layout.isBucket(lastOf(f.path))
+	group, isBucket := s.layout.Bucket(layout.Last(f.path))
 	for after, more := "", true; more; {
 		var names []string
 		err := s.gated(ctx, Meta, func() (err error) {
@@ -46,13 +47,13 @@ func (s *Store) checkFolder(ctx context.Context, f *folder, b *buffer, c *Checke
 		}
 		for _, name := range names {
 			after = name
-			if temp, _ := s.isTemp(name); temp || name == markerName && f.path == "." {
+			if temp, _ := s.isTemp(name); temp || f.path == "." && layout.Bare(name) {
 				continue
 			}
-			where := join(f.path, name)
+			where := layout.Join(f.path, name)
 			switch {
-			case isBucket && isSegment(name) && s.layout.group(name) == group:
-				key := base(f.path) + name
+			case isBucket && layout.IsSegment(name) && s.layout.Group(name) == group:
+				key := layout.Base(f.path) + name
 				err := s.checkObject(ctx, f, name, key, b, c)
 				if ctx.Err() != nil || errors.Is(err, object.ErrBusy) {
 					return err
@@ -78,7 +79,7 @@ func (s *Store) holdsFolder(f *folder, name string) bool {
 	if errors.Is(err, unix.ENOENT) {
 		return true // take it for one
 	}
-	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && s.isFolder(name)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && s.layout.IsFolder(name)
 }
 
 // checkObject reads one object. It is nil if the object was removed meanwhile.
@@ -108,7 +109,7 @@ func (s *Store) compare(ctx context.Context, o *opened, b *buffer, c *Checked) e
 		err := s.gated(ctx, Read, func() error {
 			n, err := readAt(o.fd, p, off)
 			if err == nil && n < len(p) {
-				err = damaged("it has become shorter")
+				err = layout.Damaged("it has become shorter")
 			}
 			return fail("read", err)
 		})
@@ -116,16 +117,16 @@ func (s *Store) compare(ctx context.Context, o *opened, b *buffer, c *Checked) e
 			return err
 		}
 		hash.Write(p)
-		crc = castagnoli(crc, p)
+		crc = layout.CRC(crc, p)
 		off += int64(len(p))
 		c.Bytes += int64(len(p))
 	}
 	sum := object.Sum(hash.Sum(nil))
 	if sum != o.info.Sum || crc != o.crc {
-		return damaged("its content does not fit its checksum")
+		return layout.Damaged("its content does not fit its checksum")
 	}
 	if want, ok := object.ContentSum(o.info.Key); ok && want != sum {
-		return damaged(fmt.Sprintf("its SHA-256 is %v, and not its key", sum))
+		return layout.Damaged(fmt.Sprintf("its SHA-256 is %v, and not its key", sum))
 	}
 	return nil
 }

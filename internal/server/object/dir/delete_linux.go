@@ -23,7 +23,7 @@ func (s *Store) delete(ctx context.Context, key string) error {
 		return err
 	}
 	defer s.leave()
-	p, name := s.layout.split(key)
+	p, name := s.layout.Split(key)
 	f, err := s.folder(ctx, p, false)
 	if errors.Is(err, object.ErrNotExist) {
 		return nil

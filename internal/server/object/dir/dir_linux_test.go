@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 	"github.com/nfsbox/nfsbox/internal/server/object/objecttest"
 )
 
@@ -79,7 +80,7 @@ func temps(t *testing.T, path string) []string {
 	t.Helper()
 	var found []string
 	for _, pattern := range []string{"", "*", "*/*", "*/*/*"} {
-		list, err := filepath.Glob(filepath.Join(path, pattern, tempMark+"*"))
+		list, err := filepath.Glob(filepath.Join(path, pattern, layout.TempMark+"*"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +197,7 @@ func clean(t *testing.T, path string, o Options) {
 
 // file is the path of an object's file.
 func (s *Store) file(root, key string) string {
-	folder, name := s.layout.split(key)
+	folder, name := s.layout.Split(key)
 	return filepath.Join(root, folder, name)
 }
 

@@ -2,23 +2,11 @@
 //
 // # On disk
 //
-// Each object is a file of its own: its content, and after it a trailer of 64 bytes
-// with its length and checksums (trailer). Without this program, head -c -64 gives the
-// content.
-//
-// A key's last segment is the file's name, its other segments are directories. In
-// between is one that the name chooses by its first characters (Options.Fanout),
-// marked by a "=", which no key contains:
-//
-//	.nfsbox-store                  says what this is, and is locked while open
-//	sha256/=9f/9f86d081884c...     the object "sha256/9f86d081884c..."
-//	snapshots/=20/2026-11-21       the object "snapshots/2026-11-21"
-//	=sn/snapshots                  the object "snapshots", which does not clash
+// Package layout has the names of the files, and what is in them; object/files keeps the same
+// store on a server. Here the marker is locked while the store is open to write.
 //
 // Files are made in the directory where they stay. The kernel makes changes of names in
-// one directory one by one, so they are spread over several. The beginning of a name
-// spreads checksums evenly, and keeps the order of keys: a page of a listing reads only
-// the directories that it shows.
+// one directory one by one, so they are spread over several.
 //
 // # How an object comes into being
 //
@@ -44,6 +32,18 @@
 // reports that only once. The store then refuses every change, and every look at what
 // that sync was for, until it is opened again.
 //
+// # A reader beside the writer
+//
+// One process at a time writes. Another one that wants to is refused, and told whose the store is
+// (layout.Holder). With Options.ReadOnly any number of processes read beside the writer. They know
+// nothing of its flights: what they see may be a name that is not stable yet, or the absence
+// of an object whose Delete is not. Content is whole all the same, since it is stable before its
+// name. If the machine crashes in that moment, such a name is gone, and such an object back.
+//
+// Snapshots bear that. Their root is put when all that it leads to was acknowledged, and so is
+// stable. A reader that sees a root can therefore read all of it. A crash can only take the root
+// itself away, of which nothing depends: a reader stores nothing.
+//
 // # What is checked
 //
 // A Get of a whole object compares the CRC of its content at its end. A Get of a part checks only
@@ -64,7 +64,8 @@
 //
 // Every step below the root is made relative to an open directory, by one name. That has passed the
 // check of keys, or comes from the store's own layout. No symbolic link is followed. Files that are
-// not part of the store are not listed and not touched; [Store.Check] reports them.
+// not part of the store are not listed and not touched; [Store.Check] reports them. A listing that
+// meets something else in the place of a directory or an object is [object.ErrForeign].
 //
 // # Bounds
 //

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 )
 
 // opened is an object that is open: in memory with its trailer, if it is small
@@ -64,7 +65,7 @@ func (s *Store) find(ctx context.Context, key string, content bool) (*opened, er
 		return nil, err
 	}
 	defer s.leave()
-	p, name := s.layout.split(key)
+	p, name := s.layout.Split(key)
 	f, err := s.folder(ctx, p, false)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (s *Store) open(f *folder, name, key string, content bool) (*opened, error)
 	case errors.Is(err, unix.ENOENT):
 		return nil, object.ErrNotExist
 	case isOneOf(err, unix.ELOOP, unix.ENXIO):
-		return nil, damaged("there is something else in its place")
+		return nil, layout.Damaged("there is something else in its place")
 	case err != nil:
 		return nil, fail("open", err)
 	}
@@ -114,14 +115,14 @@ func (s *Store) load(o *opened, content bool) error {
 		return fail("fstat", err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return damaged("there is something else in its place")
+		return layout.Damaged("there is something else in its place")
 	}
-	if st.Size < trailerSize {
-		return damaged(fmt.Sprintf("it has %d bytes, and no trailer", st.Size))
+	if st.Size < layout.TrailerSize {
+		return layout.Damaged(fmt.Sprintf("it has %d bytes, and no trailer", st.Size))
 	}
 	o.info.ModTime = modTime(&st)
-	var room [trailerSize]byte
-	b, off := room[:], st.Size-trailerSize
+	var room [layout.TrailerSize]byte
+	b, off := room[:], st.Size-layout.TrailerSize
 	if content && st.Size <= int64(len(buffer{})) {
 		o.all = s.buffers.Get().(*buffer)
 		b, off = o.all[:st.Size], 0
@@ -130,11 +131,11 @@ func (s *Store) load(o *opened, content bool) error {
 	if err != nil {
 		return fail("read", err)
 	}
-	t, err := parseTrailer(b[max(0, n-trailerSize):n], o.info.Key, st.Size)
+	t, err := layout.ParseTrailer(b[max(0, n-layout.TrailerSize):n], o.info.Key, st.Size)
 	if err != nil {
 		return err
 	}
-	o.info.Size, o.info.Sum, o.crc = t.size, t.sum, t.crc
+	o.info.Size, o.info.Sum, o.crc = t.Size, t.Sum, t.CRC
 	if o.all == nil {
 		return nil
 	}
@@ -199,11 +200,11 @@ func (r *reader) read(p []byte) (n int, err error) {
 		})
 		if err == nil && n < len(p) {
 			r.s.counts.corrupted.Add(1)
-			err = damaged("it has become shorter")
+			err = layout.Damaged("it has become shorter")
 		}
 	}
 	if r.whole {
-		r.crc = castagnoli(r.crc, p[:n])
+		r.crc = layout.CRC(r.crc, p[:n])
 	}
 	r.at += int64(n)
 	return n, err
@@ -213,7 +214,7 @@ func (r *reader) read(p []byte) (n int, err error) {
 func (r *reader) verdict() error {
 	if r.whole && r.crc != r.o.crc {
 		r.s.counts.corrupted.Add(1)
-		return damaged("its content does not fit its checksum")
+		return layout.Damaged("its content does not fit its checksum")
 	}
 	return io.EOF
 }

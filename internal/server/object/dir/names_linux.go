@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 )
 
 // eachName calls f with every name in a folder, in no order, and stops at its
@@ -35,40 +37,18 @@ func (s *Store) eachName(d *folder, f func(name string) error) (err error) {
 	}
 }
 
-// least keeps the smallest strings of those it is shown, n at most.
-type least struct {
-	n    int
-	all  []string
-	left bool // there were others
-}
-
-func (l *least) add(s string) {
-	l.all = append(l.all, s)
-	if len(l.all) >= 2*l.n+listBatch {
-		l.cut()
-	}
-}
-
-// cut sorts, and drops what is too much.
-func (l *least) cut() {
-	slices.Sort(l.all)
-	if len(l.all) > l.n {
-		l.all, l.left = l.all[:l.n], true
-	}
-}
-
 // names returns the smallest n names in a folder that pass keep, sorted, and
 // whether there are others that do.
 func (s *Store) names(d *folder, n int, keep func(name string) bool) ([]string, bool, error) {
-	l := least{n: n}
+	l := layout.Least[string]{N: n, Compare: strings.Compare}
 	err := s.eachName(d, func(name string) error {
 		if keep(name) {
-			l.add(name)
+			l.Add(name)
 		}
 		return nil
 	})
-	l.cut()
-	return l.all, l.left, err
+	l.Cut()
+	return l.All, l.Left, err
 }
 
 // lstat looks at what name itself stands for.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 )
 
 // TestOpen opens what is, and what is not, a store.
@@ -32,15 +33,15 @@ func TestOpen(t *testing.T) {
 		{"empty", nil, Options{}, "there is no .nfsbox-store"},
 		{"new", nil, Options{Create: true}, ""},
 		{"new, narrow", nil, Options{Create: true, Fanout: 1}, ""},
-		{"after a try that was killed", write(tempMark+"x", "nfsbox"), Options{Create: true}, ""},
+		{"after a try that was killed", write(layout.TempMark+"x", "nfsbox"), Options{Create: true}, ""},
 		{"not empty", write("precious", ""), Options{Create: true}, `not empty, and no object store: there is "precious"`},
 		{"missing", os.Remove, Options{Create: true}, "no such file"},
 		{"a file", func(d string) error { return errors.Join(os.Remove(d), os.WriteFile(d, nil, 0o600)) }, Options{Create: true}, "not a directory"},
-		{"of version 2", write(markerName, "nfsbox object store\nversion 2\nfanout 2\n"), Options{}, "does not know"},
-		{"of fan-out 9", write(markerName, "nfsbox object store\nversion 1\nfanout 9\n"), Options{}, "damaged"},
-		{"of something else", write(markerName, "something else"), Options{Create: true}, "not that of an object store"},
-		{"a link as marker", func(d string) error { return os.Symlink("/etc/passwd", filepath.Join(d, markerName)) }, Options{}, "symbolic links"},
-		{"fan-out", nil, Options{Create: true, Fanout: MaxFanout + 1}, "fan-out"},
+		{"of version 2", write(layout.MarkerName, "nfsbox object store\nversion 2\nfanout 2\n"), Options{}, "does not know"},
+		{"of fan-out 9", write(layout.MarkerName, "nfsbox object store\nversion 1\nfanout 9\n"), Options{}, "damaged"},
+		{"of something else", write(layout.MarkerName, "something else"), Options{Create: true}, "not that of an object store"},
+		{"a link as marker", func(d string) error { return os.Symlink("/etc/passwd", filepath.Join(d, layout.MarkerName)) }, Options{}, "symbolic links"},
+		{"fan-out", nil, Options{Create: true, Fanout: layout.MaxFanout + 1}, "fan-out"},
 		{"size", nil, Options{Create: true, MaxSize: -1}, "at most -1"},
 		{"read-only", nil, Options{Create: true, ReadOnly: true}, "read-only"},
 	} {
@@ -68,10 +69,16 @@ func TestOpen(t *testing.T) {
 // TestLock opens one store several times.
 func TestLock(t *testing.T) {
 	path := memory(t)
-	s := reopen(t, path, Options{Create: true, Fanout: 1})
+	s := reopen(t, path, Options{Create: true, Fanout: 1, Holder: layout.Holder{Host: "db1", PID: 17, Command: "nfsbox backup"}})
 	put(t, s, "key", "x")
-	if _, err := Open(path, Options{}); !errors.Is(err, object.ErrBusy) {
+	if _, err := Open(path, Options{}); !errors.Is(err, object.ErrBusy) || !strings.Contains(err.Error(), "by nfsbox backup, process 17 on host db1") {
 		t.Errorf("open for the second time: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(path, layout.HolderName), []byte("evil\x1b[31m"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, Options{}); !errors.Is(err, object.ErrBusy) || !strings.Contains(err.Error(), "by another process") {
+		t.Errorf("open, and who has it is not said: %v", err)
 	}
 	r := reopen(t, path, Options{ReadOnly: true})
 	if got := content(t, r, "key"); got != "x" {
@@ -83,6 +90,9 @@ func TestLock(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Lstat(filepath.Join(path, layout.HolderName)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after the writer, its name: %v", err)
 	}
 	s = reopen(t, path, Options{Fanout: 2}) // what it was made with counts
 	if got := content(t, s, "key"); got != "x" {

@@ -1,18 +1,16 @@
 package dir
 
-import "context"
+import (
+	"context"
+
+	"github.com/nfsbox/nfsbox/internal/server/object/layout"
+)
 
 // The bounds of a store.
 const (
 	// DefaultMaxSize bounds an object, in bytes, if Options do not say. It is that of
 	// S3, so that a store can be moved there. A larger object is object.ErrTooLarge.
 	DefaultMaxSize = 5 << 40
-
-	// DefaultFanout and MaxFanout are how many characters of a name choose its
-	// directory: two hexadecimal digits make 256 of them, and whatever keys are
-	// made of, there are never more than 1440 side by side.
-	DefaultFanout = 2
-	MaxFanout     = 2
 
 	// DefaultParallel is how many calls may block on the disk at once if there is
 	// no Gate. At the bound a call waits.
@@ -31,16 +29,8 @@ const (
 	maxFolders = 512
 
 	// listBatch is how many names are read, or looked at, with one place at the
-	// gate, and how many subdirectories are remembered at a time.
+	// gate.
 	listBatch = 256
-
-	// maxBuckets is how many buckets a directory can have: as many as names have
-	// beginnings. Further directories that look like buckets are left out.
-	maxBuckets = 1440
-
-	// maxEmptyReads is how often in a row a reader may return no bytes and no error.
-	// Then it is io.ErrNoProgress.
-	maxEmptyReads = 100
 )
 
 // Class is what kind of work a call asks a place for.
@@ -69,11 +59,12 @@ type Options struct {
 	// Create makes a store of a directory that is empty. One that is a store
 	// already is opened as it is.
 	Create bool
-	// Fanout is how many leading characters of a name choose its directory, 1 to
-	// MaxFanout; 0 is DefaultFanout. It is fixed when the store is made.
+	// Fanout is that of a new store's layout, 1 to layout.MaxFanout; 0 is
+	// layout.DefaultFanout. A store that exists keeps its own.
 	Fanout int
-	// ReadOnly opens a store that another process may have open. Nothing is locked,
-	// synced or written, and a crash may still undo what is seen.
+	// ReadOnly opens a store that another process may have open to write. Nothing is
+	// locked, synced or written: see "A reader beside the writer" in the package's
+	// documentation.
 	ReadOnly bool
 	// NoSync leaves all syncs out. A crash of the machine may then lose objects that
 	// were stored, or damage them, which a read of the whole object detects.
@@ -84,6 +75,9 @@ type Options struct {
 	Gate Gate
 	// Sys is nil for the operating system.
 	Sys Sys
+	// Holder says who opens the store to write: another process that wants it is told.
+	// The zero value is layout.Self.
+	Holder layout.Holder
 	// Rand fills its argument with random bytes; nil is crypto/rand.Read.
 	Rand func([]byte)
 }

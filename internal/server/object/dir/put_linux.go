@@ -2,7 +2,6 @@ package dir
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 )
 
 // Put implements [object.Store].
@@ -30,7 +30,7 @@ func (s *Store) put(ctx context.Context, key string, r io.Reader, o object.PutOp
 		return info, err
 	}
 	defer s.leave()
-	p, name := s.layout.split(key)
+	p, name := s.layout.Split(key)
 	f, err := s.folder(ctx, p, true)
 	if err != nil {
 		return info, err
@@ -82,43 +82,15 @@ func (s *Store) existing(ctx context.Context, f *folder, name string) error {
 }
 
 // fill writes all that r returns, and the trailer, and makes both stable.
-func (s *Store) fill(ctx context.Context, t *temp, key string, r io.Reader, o *object.PutOptions) (info object.Info, err error) {
+func (s *Store) fill(ctx context.Context, t *temp, key string, r io.Reader, o *object.PutOptions) (object.Info, error) {
 	b := s.buffers.Get().(*buffer)
 	defer s.buffers.Put(b)
-	var tr trailer
-	hash := sha256.New()
-	for end := false; !end; {
-		if err := ctx.Err(); err != nil {
-			return info, err
-		}
-		n, err := readChunk(r, b[:chunk])
-		if err != nil && err != io.EOF { //nolint:errorlint // io.Reader's end is io.EOF itself
-			return info, err
-		}
-		end = err != nil
-		p, off := b[:n], tr.size
-		tr.size += int64(n)
-		switch {
-		case tr.size > s.o.MaxSize:
-			return info, object.ErrTooLarge
-		case o.Size >= 0 && tr.size > o.Size:
-			return info, fmt.Errorf("%w: more than %d bytes came", object.ErrMismatch, o.Size)
-		}
-		hash.Write(p)
-		tr.crc = castagnoli(tr.crc, p)
-		if end {
-			hash.Sum(tr.sum[:0])
-			if err := o.Check(tr.size, tr.sum); err != nil {
-				return info, err
-			}
-			p = tr.append(p, key)
-		}
-		if err := s.gated(ctx, Write, func() error { return s.writeAll(t.fd, p, off) }); err != nil {
-			return info, err
-		}
+	info, err := layout.Fill(ctx, key, r, o, s.o.MaxSize, b[:], func(p []byte, off int64) error {
+		return s.gated(ctx, Write, func() error { return s.writeAll(t.fd, p, off) })
+	})
+	if err == nil {
+		info.ModTime, err = s.finish(ctx, t)
 	}
-	info = object.Info{Key: key, Size: tr.size, Sum: tr.sum}
-	info.ModTime, err = s.finish(ctx, t)
 	return info, err
 }
 
@@ -136,24 +108,6 @@ func (s *Store) finish(ctx context.Context, t *temp) (time.Time, error) {
 }
 
 func modTime(st *unix.Stat_t) time.Time { return time.Unix(st.Mtim.Unix()) }
-
-// readChunk fills p from r. Its error is io.EOF if r has ended.
-func readChunk(r io.Reader, p []byte) (n int, err error) {
-	for empty := 0; n < len(p) && err == nil; {
-		var m int
-		m, err = r.Read(p[n:])
-		if m < 0 || m > len(p)-n {
-			return n, errors.New("the reader says that it has read more than it could")
-		}
-		n += m
-		if m > 0 {
-			empty = 0
-		} else if empty++; err == nil && empty == maxEmptyReads {
-			err = io.ErrNoProgress
-		}
-	}
-	return n, err
-}
 
 func (s *Store) writeAll(fd int, p []byte, off int64) error {
 	for len(p) > 0 {

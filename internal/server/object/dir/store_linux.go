@@ -8,21 +8,22 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 )
 
 // Store is an object store in a local directory. See the package's documentation.
 type Store struct {
 	o       Options
 	sys     Sys
-	layout  layout
-	lock    int // the marker file, open and locked, or -1
+	layout  layout.Layout
+	lock    int  // the marker file, open and locked, or -1
+	signed  bool // this process has said that it has the store
 	own     string
 	temps   atomic.Uint64 // temporary names that were made
 	named   atomic.Bool   // the file system cannot make files without a name
@@ -43,7 +44,7 @@ type counts struct {
 }
 
 // buffer holds a chunk of content, or a small object with its trailer.
-type buffer [chunk + trailerSize]byte
+type buffer [chunk + layout.TrailerSize]byte
 
 // Open opens the store in the directory path, which must exist. Only one process at a
 // time has it open to write; another gets object.ErrBusy.
@@ -67,7 +68,7 @@ func open(path string, o Options) (*Store, error) {
 	s.folders.m = make(map[string]*folder)
 	var id [8]byte
 	o.Rand(id[:])
-	s.own = tempMark + hex.EncodeToString(id[:]) + "-"
+	s.own = layout.TempMark + hex.EncodeToString(id[:]) + "-"
 	fd, err := openRoot(path)
 	if err != nil {
 		return nil, err
@@ -85,17 +86,20 @@ func open(path string, o Options) (*Store, error) {
 // complete checks the options and fills in what they leave open.
 func (o *Options) complete() error {
 	switch {
-	case o.Fanout < 0 || o.Fanout > MaxFanout:
-		return fmt.Errorf("a fan-out of %d: it is 1 to %d characters", o.Fanout, MaxFanout)
+	case o.Fanout < 0 || o.Fanout > layout.MaxFanout:
+		return fmt.Errorf("a fan-out of %d: it is 1 to %d characters", o.Fanout, layout.MaxFanout)
 	case o.MaxSize < 0:
 		return fmt.Errorf("objects of at most %d bytes", o.MaxSize)
 	case o.ReadOnly && o.Create:
 		return errors.New("a store cannot be made and be read-only")
 	}
-	o.Fanout = cmp.Or(o.Fanout, DefaultFanout)
+	o.Fanout = cmp.Or(o.Fanout, layout.DefaultFanout)
 	o.MaxSize = cmp.Or(o.MaxSize, DefaultMaxSize)
 	if o.Gate == nil {
 		o.Gate = make(places, DefaultParallel)
+	}
+	if o.Holder == (layout.Holder{}) {
+		o.Holder = layout.Self()
 	}
 	if o.Sys == nil {
 		o.Sys = osSys{}
@@ -126,7 +130,7 @@ func (s *Store) start(root *folder) error {
 		}
 	}
 	if errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("it is none: there is no %s in it", markerName)
+		return layout.ErrNoStore
 	}
 	if err != nil || s.o.ReadOnly || s.o.NoSync {
 		return err
@@ -140,7 +144,7 @@ func (s *Store) openMarker(root *folder) error {
 	if s.o.ReadOnly {
 		flags = unix.O_RDONLY
 	}
-	fd, err := unix.Openat(root.fd, markerName, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(root.fd, layout.MarkerName, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fail("open", err)
 	}
@@ -148,18 +152,21 @@ func (s *Store) openMarker(root *folder) error {
 	if !s.o.ReadOnly {
 		err := again(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("%w: another process has it open", object.ErrBusy)
+			return s.held(root)
 		}
 		if err != nil {
 			return fail("flock", err)
 		}
 	}
-	b := make([]byte, maxMarker)
+	b := make([]byte, layout.MaxMarker)
 	n, err := readAt(fd, b, 0)
 	if err != nil {
 		return fail("read", err)
 	}
-	s.layout, err = parseMarker(b[:n])
+	s.layout, err = layout.ParseMarker(b[:n])
+	if err == nil && !s.o.ReadOnly {
+		s.sign(root)
+	}
 	return err
 }
 
@@ -167,10 +174,10 @@ func (s *Store) openMarker(root *folder) error {
 // the marker, and both open it. The syncfs of Open makes its name stable.
 func (s *Store) makeMarker(root *folder) error {
 	err := s.eachName(root, func(name string) error {
-		if strings.HasPrefix(name, tempMark) || name == markerName {
-			return nil // from a process that was killed, or was faster
+		if layout.Bare(name) {
+			return nil // also from a process that was killed, or was faster
 		}
-		return fmt.Errorf("it is not empty, and no object store: there is %q in it", name)
+		return layout.NotBare(name)
 	})
 	if err != nil {
 		return err
@@ -179,12 +186,12 @@ func (s *Store) makeMarker(root *folder) error {
 	if err != nil {
 		return err
 	}
-	m := layout{fanout: s.o.Fanout}.marker()
+	m := layout.Layout{Fanout: s.o.Fanout}.Marker()
 	if err = s.writeAll(t.fd, m, 0); err == nil && !s.o.NoSync {
 		err = fail("fdatasync", s.sys.Fdatasync(t.fd))
 	}
 	if err == nil {
-		err = fail("link", s.sys.Linkat(t.fd, root.fd, markerName))
+		err = fail("link", s.sys.Linkat(t.fd, root.fd, layout.MarkerName))
 	}
 	if err = errors.Join(err, t.close(context.Background())); errors.Is(err, unix.EEXIST) {
 		return nil
@@ -231,6 +238,7 @@ func (s *Store) Close() error {
 
 // release closes what the store has open.
 func (s *Store) release() error {
+	s.unsign()
 	err := s.folders.close()
 	if s.lock >= 0 {
 		err = errors.Join(err, fail("close", unix.Close(s.lock)))

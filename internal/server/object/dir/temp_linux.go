@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 )
 
 // temp is a new object that has no name, or a temporary one.
@@ -80,5 +82,5 @@ func (t *temp) close(ctx context.Context) error {
 // isTemp reports whether name is a temporary one, and whether it is of this opening of the
 // store.
 func (s *Store) isTemp(name string) (temp, own bool) {
-	return strings.HasPrefix(name, tempMark), strings.HasPrefix(name, s.own)
+	return layout.IsTemp(name), strings.HasPrefix(name, s.own)
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 )
 
 // TestSweep looks for leftovers by age, and leaves those alone that are in use, or
@@ -28,7 +29,7 @@ func TestSweep(t *testing.T) {
 		"old": time.Hour, "older": 2 * time.Hour, "young": time.Minute,
 	} {
 		for _, folder := range []string{".", "a", "a/b/=ke"} {
-			file := filepath.Join(path, folder, tempMark+name)
+			file := filepath.Join(path, folder, layout.TempMark+name)
 			if err := os.WriteFile(file, []byte("part"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +38,7 @@ func TestSweep(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Mkdir(filepath.Join(path, tempMark+"directory"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(path, layout.TempMark+"directory"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	r, w := io.Pipe()
@@ -73,7 +74,7 @@ func TestSweepIsBounded(t *testing.T) {
 	put(t, s, "key", "x")
 	for i := range MaxSweep + 10 {
 		folder := []string{".", "=ke"}[i%2]
-		if err := os.WriteFile(filepath.Join(path, folder, fmt.Sprint(tempMark, i)), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(path, folder, fmt.Sprint(layout.TempMark, i)), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -235,11 +236,16 @@ func TestHostileTree(t *testing.T) {
 	if _, _, err := s.Get(t.Context(), "good/kez", 0, -1); !errors.Is(err, object.ErrCorrupted) {
 		t.Errorf("a link in the place of an object: %v", err)
 	}
-	page, err := s.List(t.Context(), "", "", 0)
-	if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "good/key" {
-		t.Errorf("listed: %+v, %v", page, err)
+	for _, prefix := range []string{"", "linked/", "bucket/", "up/", "good/", "linked/k", "bucket/key"} {
+		if page, err := s.List(t.Context(), prefix, "", 0); !errors.Is(err, object.ErrForeign) {
+			t.Errorf("listed from %q on: %+v, %v", prefix, page, err)
+		}
 	}
 	put(t, s, "good/kez", "mine") // replaces the link, not what it leads to
+	page, err := s.List(t.Context(), "good/", "", 0)
+	if err != nil || len(page.Objects) != 2 || page.Objects[0].Key != "good/key" {
+		t.Errorf("listed: %+v, %v", page, err)
+	}
 	for _, file := range []string{secret, filepath.Join(outside, "=ke", "key")} {
 		if b, err := os.ReadFile(file); err != nil || string(b) != strings.Repeat("secret", 100) {
 			t.Errorf("%s is %q, %v", file, b, err)

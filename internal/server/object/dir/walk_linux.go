@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 )
 
 // eachFolder calls visit with every directory of the store, the root first. It skips a
@@ -24,29 +25,24 @@ func (s *Store) eachFolder(ctx context.Context, p string, visit func(f *folder) 
 	if err := visit(f); err != nil {
 		return err
 	}
-	if _, is := s.layout.isBucket(lastOf(p)); is {
+	if _, is := s.layout.Bucket(layout.Last(p)); is {
 		return nil
 	}
 	for after, more := "", true; more; {
 		var below []string
 		err := s.gated(ctx, Meta, func() (err error) {
-			below, more, err = s.names(f, listBatch, func(name string) bool { return name > after && s.isFolder(name) })
+			below, more, err = s.names(f, listBatch, func(name string) bool { return name > after && s.layout.IsFolder(name) })
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		for _, name := range below {
-			if err := s.eachFolder(ctx, join(p, name), visit); err != nil {
+			if err := s.eachFolder(ctx, layout.Join(p, name), visit); err != nil {
 				return err
 			}
 			after = name
 		}
 	}
 	return nil
-}
-
-func (s *Store) isFolder(name string) bool {
-	_, ok := s.layout.isBucket(name)
-	return ok || isSegment(name)
 }

@@ -1,0 +1,178 @@
+package layout
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nfsbox/nfsbox/internal/server/object"
+)
+
+const (
+	// listBatch is how many subdirectories a listing remembers at a time; when they are used
+	// up, it reads the directory again.
+	listBatch = 256
+
+	// maxBuckets is how many buckets a directory can have: as many as names have
+	// beginnings. Further directories that look like buckets are left out.
+	maxBuckets = 1440
+)
+
+// Tree is what a listing needs of a store. A folder is a path below its root, "." for that. If it
+// does not exist, both methods return object.ErrNotExist; if it is no directory, or is behind
+// something that is none, [object.ErrForeign].
+type Tree interface {
+	// Names calls f with every name in a folder, in no order. What comes or goes meanwhile
+	// may be among them or not.
+	Names(ctx context.Context, folder string, f func(name string)) error
+
+	// Objects returns the n objects of a bucket with the smallest names of those that pass
+	// keep, in order, each with Size and ModTime, and its name as its Key; the last name that
+	// was looked at, "" for none; and whether there are others. A name that has gone meanwhile
+	// is left out, and one that is no file is ErrForeign.
+	Objects(ctx context.Context, bucket string, n int, keep func(name string) bool) (found []object.Info, last string, more bool, err error)
+}
+
+// List returns a page of the objects in t, as [object.Store] has it. It reads the directories
+// that the page touches, each to its end: a page costs time by how many names are in those, and
+// memory by how many are on the page.
+func (l Layout) List(ctx context.Context, t Tree, prefix, after string, limit int) (object.Page, error) {
+	limit, err := object.CheckList(prefix, after, limit)
+	if err != nil {
+		return object.Page{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return object.Page{}, err
+	}
+	w := &lister{l: l, t: t, ctx: ctx, prefix: prefix, after: after, want: limit + 1}
+	// What all keys that begin with prefix have in common needs no search.
+	base, _ := path.Split(prefix)
+	if err := w.level(base); err != nil {
+		return object.Page{}, err
+	}
+	if len(w.page) > limit {
+		return object.Page{Objects: w.page[:limit], More: true}, nil
+	}
+	return object.Page{Objects: w.page}, nil
+}
+
+// lister fills a page. It goes through the tree in the order of keys: in each
+// directory objects, which are in buckets, and subdirectories, whose order is that
+// of their names with a slash behind them.
+type lister struct {
+	l             Layout
+	t             Tree
+	ctx           context.Context
+	prefix, after string
+	want          int // objects: one more than the page has, to know whether there are more
+	page          []object.Info
+}
+
+func (w *lister) full() bool { return len(w.page) >= w.want }
+
+// mayHold reports whether keys that begin with p can be on the page.
+func (w *lister) mayHold(p string) bool {
+	return (strings.HasPrefix(p, w.prefix) || strings.HasPrefix(w.prefix, p)) &&
+		(p > w.after || strings.HasPrefix(w.after, p))
+}
+
+// level adds the objects whose keys begin with base, "" or ending in a slash. It
+// recurses object.MaxSegments times at most.
+func (w *lister) level(base string) error {
+	buckets, subs, left, err := w.children(base, "")
+	if errors.Is(err, object.ErrNotExist) {
+		return nil // nothing was ever put there
+	}
+	if err != nil {
+		return err
+	}
+	for !w.full() {
+		switch {
+		case len(subs) > 0 && (len(buckets) == 0 || subs[0] < buckets[0]):
+			// All names of that bucket, and of the ones behind it, are greater.
+			err = w.level(base + subs[0])
+			subs, left, err = w.nextSubs(base, subs, left, err)
+		case len(buckets) > 0:
+			subs, left, err = w.bucket(base, buckets[0], subs, left)
+			buckets = buckets[1:]
+		default:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// folderOf is the folder of the directories of keys that begin with base.
+func folderOf(base string) string {
+	if base == "" {
+		return "."
+	}
+	return strings.TrimSuffix(base, "/")
+}
+
+// nextSubs takes the first of subs off, and looks for further ones when none of
+// those known is left.
+func (w *lister) nextSubs(base string, subs []string, left bool, err error) ([]string, bool, error) {
+	if err != nil || len(subs) > 1 || !left {
+		return subs[1:], left, err
+	}
+	_, more, left, err := w.children(base, subs[0])
+	return more, left, err
+}
+
+// children returns the groups of the buckets below base and the names of the first
+// subdirectories behind after, each with a slash, as far as they may hold
+// something for the page, both sorted; and whether there are others of the latter.
+func (w *lister) children(base, after string) (buckets, subs []string, left bool, err error) {
+	b := Least[string]{N: maxBuckets, Compare: strings.Compare}
+	d := Least[string]{N: listBatch, Compare: strings.Compare}
+	err = w.t.Names(w.ctx, folderOf(base), func(name string) {
+		if g, ok := w.l.Bucket(name); ok {
+			if w.mayHold(base + g) {
+				b.Add(g)
+			}
+		} else if IsSegment(name) && name+"/" > after && w.mayHold(base+name+"/") {
+			d.Add(name + "/")
+		}
+	})
+	b.Cut()
+	d.Cut()
+	return once(b.All), once(d.All), d.Left, err
+}
+
+// once drops what a directory lists twice: servers do when it changes meanwhile.
+func once(sorted []string) []string { return slices.Compact(sorted) }
+
+// bucket adds the objects of one bucket, and at their places among them the
+// subdirectories.
+func (w *lister) bucket(base, group string, subs []string, left bool) ([]string, bool, error) {
+	for last, more := w.after, true; more && !w.full(); {
+		found, name, others, err := w.t.Objects(w.ctx, base+BucketMark+group, w.want-len(w.page), func(name string) bool {
+			key := base + name
+			return key > last && strings.HasPrefix(key, w.prefix) && IsSegment(name) && w.l.Group(name) == group
+		})
+		if errors.Is(err, object.ErrNotExist) {
+			return subs, left, nil // it has gone meanwhile
+		}
+		for len(found) > 0 && err == nil && !w.full() {
+			if len(subs) > 0 && subs[0] < found[0].Key {
+				err = w.level(base + subs[0])
+				subs, left, err = w.nextSubs(base, subs, left, err)
+				continue
+			}
+			found[0].Key = base + found[0].Key
+			w.page = append(w.page, found[0])
+			found = found[1:]
+		}
+		if err != nil {
+			return subs, left, err
+		}
+		last, more = base+name, others && name != ""
+	}
+	return subs, left, nil
+}
