@@ -1,0 +1,296 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
+)
+
+// ForgetOptions say which snapshots are kept. A snapshot is kept if one rule keeps it. The rules apply to each name by itself, and to
+// complete snapshots alone.
+type ForgetOptions struct {
+	Name string   // the snapshots of one name; "" is all
+	Tags []string // those that have all of these tags; others are kept, and do not count
+	// Snapshots, NAME@ID each, are forgotten whatever the rules say, also those whose root is damaged.
+	Snapshots []string
+
+	KeepLast int // the newest ones
+	Daily    int // the newest one of each day, for so many days that have one
+	Weekly   int // likewise of each week (ISO 8601)
+	Monthly  int
+	Yearly   int
+	// Within keeps all that are at most so much older than the newest complete one of their name, incomplete ones too.
+	Within time.Duration
+	Zone   *time.Location // whose days, weeks and months; nil: UTC
+
+	Partial bool // what backups that were stopped have left to go on from is dropped, too
+	DryRun  bool // nothing is forgotten
+
+	// Item, if it is not nil, is called for each snapshot that the rules were asked about, by name, the oldest first: after it was
+	// forgotten.
+	Item func(ForgetItem)
+}
+
+// ForgetItem is what becomes of a snapshot.
+type ForgetItem struct {
+	Snapshot  string    `json:"snapshot"` // as NAME@ID; "partial NAME" for what a backup has left to go on from
+	Time      time.Time `json:"time"`     // zero for what has left
+	Complete  bool      `json:"complete"`
+	Forgotten bool      `json:"forgotten"`
+	// Why is which rules keep it: "last", "daily", "weekly", "monthly", "yearly", "within", "no later one" (incomplete, and no complete
+	// one after it is kept). Of one that is forgotten: "named", "no rule", "incomplete", "partial".
+	Why []string `json:"why"`
+	// Err is why it could not be read, or forgotten: it is there still.
+	Err error `json:"-"`
+}
+
+// ForgetSummary is what was forgotten.
+type ForgetSummary struct {
+	DryRun    bool   `json:"dry_run"`
+	Kept      uint64 `json:"kept"`
+	Forgotten uint64 `json:"forgotten"`
+	Partials  uint64 `json:"partials"` // that were dropped
+	Errors    uint64 `json:"errors"`   // snapshots that could not be read, or forgotten
+}
+
+// ErrNoRule says that no rule keeps anything: all would be forgotten.
+var ErrNoRule = errors.New("no rule says what to keep: give one, such as --keep-last=7, or name the snapshots to forget as NAME@ID")
+
+func (o *ForgetOptions) rules() bool {
+	return o.KeepLast > 0 || o.Daily > 0 || o.Weekly > 0 || o.Monthly > 0 || o.Yearly > 0 || o.Within > 0
+}
+
+// Forget removes the roots of snapshots. What they had stays until [Prune]. A snapshot that cannot be read is kept, and counted as
+// an error: it can be named in o.Snapshots. Items that failed are no error of Forget.
+//
+// An incomplete snapshot is forgotten if a later complete one of its name is kept, unless it is within o.Within.
+func Forget(ctx context.Context, store object.Store, o ForgetOptions) (sum ForgetSummary, err error) {
+	sum.DryRun = o.DryRun
+	if !o.rules() && len(o.Snapshots) == 0 && !o.Partial {
+		return sum, ErrNoRule
+	}
+	f := &forget{store: store, o: &o, sum: &sum}
+	if err := f.named(ctx); err != nil {
+		return sum, err
+	}
+	if o.rules() {
+		if err := f.byRules(ctx); err != nil {
+			return sum, err
+		}
+	}
+	if o.Partial {
+		err = f.partials(ctx)
+	}
+	return sum, err
+}
+
+// forget is a Forget under way.
+type forget struct {
+	store object.Store
+	o     *ForgetOptions
+	sum   *ForgetSummary
+}
+
+// settle removes what is to be forgotten, and reports the item.
+func (f *forget) settle(ctx context.Context, key string, i ForgetItem) error {
+	if i.Forgotten && !f.o.DryRun {
+		if i.Err = f.store.Delete(ctx, key); i.Err != nil {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			i.Forgotten = false
+		}
+	}
+	switch {
+	case i.Err != nil:
+		f.sum.Errors++
+	case !i.Forgotten:
+		f.sum.Kept++
+	case i.Why[0] == whyPartial:
+		f.sum.Partials++
+	default:
+		f.sum.Forgotten++
+	}
+	if f.o.Item != nil {
+		f.o.Item(i)
+	}
+	return nil
+}
+
+// What ForgetItem.Why says.
+const (
+	whyNamed, whyNoRule, whyIncomplete, whyPartial = "named", "no rule", "incomplete", "partial"
+	whyLast, whyWithin, whyNoLater                 = "last", "within", "no later one"
+)
+
+// named forgets the snapshots that were named. A name that is not there is an error before anything is forgotten.
+func (f *forget) named(ctx context.Context) error {
+	roots := make([]snapshot.Ref, 0, len(f.o.Snapshots))
+	for _, text := range f.o.Snapshots {
+		r, err := snapshot.ParseRoot(text)
+		if err != nil {
+			return err
+		}
+		if _, err := f.store.Stat(ctx, r.Key()); errors.Is(err, object.ErrNotExist) {
+			return fmt.Errorf("%s: %w", text, snapshot.ErrNoSnapshot)
+		} else if err != nil && !errors.Is(err, object.ErrCorrupted) {
+			return err
+		}
+		roots = append(roots, r)
+	}
+	for i := range roots {
+		item := ForgetItem{Snapshot: roots[i].Text(), Forgotten: true, Why: []string{whyNamed}}
+		if ref, err := snapshot.Find(ctx, f.store, item.Snapshot); err == nil {
+			item.Time, item.Complete = ref.Time, ref.Complete
+		}
+		if err := f.settle(ctx, roots[i].Key(), item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byRules goes through the snapshots, those of one name after another.
+func (f *forget) byRules(ctx context.Context) error {
+	roots, err := snapshot.Roots(ctx, f.store, f.o.Name)
+	if err != nil {
+		return err
+	}
+	var group []snapshot.Ref
+	flush := func() error {
+		defer func() { group = nil }()
+		return f.group(ctx, group)
+	}
+	for _, r := range roots {
+		if r.Partial || slices.Contains(f.o.Snapshots, r.Text()) {
+			continue
+		}
+		if len(group) > 0 && group[0].Name != r.Name {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		group = append(group, r)
+	}
+	return flush()
+}
+
+// group judges the snapshots of one name, the oldest first.
+func (f *forget) group(ctx context.Context, roots []snapshot.Ref) error {
+	items := make([]ForgetItem, 0, len(roots))
+	keys := make([]string, 0, len(roots))
+	for i := range roots {
+		item := ForgetItem{Snapshot: roots[i].Text()}
+		ref, err := snapshot.Find(ctx, f.store, item.Snapshot)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, snapshot.ErrNoSnapshot):
+			continue // somebody else has forgotten it
+		case err != nil:
+			item.Err = err
+		case !hasAll(ref.Tags, f.o.Tags):
+			continue
+		default:
+			item.Time, item.Complete = ref.Time, ref.Complete
+		}
+		items, keys = append(items, item), append(keys, roots[i].Key())
+	}
+	f.o.judge(items)
+	for i := range items {
+		if err := f.settle(ctx, keys[i], items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func hasAll(tags, want []string) bool {
+	return !slices.ContainsFunc(want, func(t string) bool { return !slices.Contains(tags, t) })
+}
+
+// judge says what becomes of the snapshots of one name, the oldest first. Those that could not be read are kept.
+func (o *ForgetOptions) judge(items []ForgetItem) {
+	var complete []*ForgetItem // the newest first
+	for i := range slices.Backward(items) {
+		if items[i].Err == nil && items[i].Complete {
+			complete = append(complete, &items[i])
+		}
+	}
+	for i, item := range complete {
+		if i < o.KeepLast {
+			item.Why = append(item.Why, whyLast)
+		}
+	}
+	o.periods(complete)
+	later := false // a later complete one is kept
+	for i := range slices.Backward(items) {
+		item := &items[i]
+		if item.Err != nil {
+			continue
+		}
+		if len(complete) > 0 && o.Within > 0 && complete[0].Time.Sub(item.Time) <= o.Within {
+			item.Why = append(item.Why, whyWithin)
+		}
+		if !item.Complete && !later {
+			item.Why = append(item.Why, whyNoLater)
+		}
+		if item.Forgotten = len(item.Why) == 0; item.Forgotten {
+			item.Why = []string{whyNoRule}
+			if !item.Complete {
+				item.Why = []string{whyIncomplete}
+			}
+		}
+		later = later || item.Complete && !item.Forgotten
+	}
+}
+
+// periods keeps the newest of each day, week, month and year.
+func (o *ForgetOptions) periods(complete []*ForgetItem) {
+	zone := o.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	for _, p := range []struct {
+		why  string
+		keep int
+		of   func(t time.Time) string
+	}{
+		{"daily", o.Daily, func(t time.Time) string { return t.Format("2006-01-02") }},
+		{"weekly", o.Weekly, func(t time.Time) string { y, w := t.ISOWeek(); return fmt.Sprintf("%d week %d", y, w) }},
+		{"monthly", o.Monthly, func(t time.Time) string { return t.Format("2006-01") }},
+		{"yearly", o.Yearly, func(t time.Time) string { return t.Format("2006") }},
+	} {
+		last, left := "", p.keep
+		for _, item := range complete {
+			if of := p.of(item.Time.In(zone)); left > 0 && of != last {
+				item.Why = append(item.Why, p.why)
+				last = of
+				left--
+			}
+		}
+	}
+}
+
+// partials drops what stopped backups have left.
+func (f *forget) partials(ctx context.Context) error {
+	roots, err := snapshot.Roots(ctx, f.store, f.o.Name)
+	if err != nil {
+		return err
+	}
+	for _, r := range roots {
+		if !r.Partial {
+			continue
+		}
+		item := ForgetItem{Snapshot: r.Text(), Forgotten: true, Why: []string{whyPartial}}
+		if err := f.settle(ctx, r.Key(), item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
