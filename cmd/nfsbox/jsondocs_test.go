@@ -12,6 +12,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/jobs"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/silence"
+	"github.com/nfsbox/nfsbox/internal/tools/upkeep"
 )
 
 // TestDocsJSON: docs/json.md has each field of each line, and no other.
@@ -63,6 +64,8 @@ func TestDocsJSON(t *testing.T) {
 		"snapshot":                          fieldsOf(snapshotEvent{}),
 		"difference of snapshots diff":      fieldsOf(diffEvent{}),
 		"summary of snapshots diff":         fieldsOf(diffSummary{}),
+		"forget":                            fieldsOf(upkeep.ForgetItem{}),
+		"summary of snapshots forget":       fieldsOf(forgetSummary{}),
 		"summary of demo":                   fieldsOf(demoSummary{}),
 		"client":                            fieldsOf(ops.ControlClient{}),
 		"lock":                              fieldsOf(ops.ControlLock{}),

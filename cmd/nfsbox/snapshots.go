@@ -21,6 +21,8 @@ type snapshotsCmd struct {
 	Ls   snapshotsLsCmd   `cmd:"" help:"List the snapshots, the newest last."`
 	Show snapshotsShowCmd `cmd:"" help:"Show all that a snapshot says of itself."`
 	Diff snapshotsDiffCmd `cmd:"" help:"Compare two snapshots by their manifests alone."`
+
+	Forget snapshotsForgetCmd `cmd:"" help:"Remove snapshots that no rule keeps."`
 }
 
 func (*snapshotsCmd) Help() string {
@@ -30,12 +32,15 @@ this host, or what docs/backup.md names besides. A snapshot is STORE::NAME@ID; S
 ls lists them, show says all of one, diff compares two. What is in a snapshot the commands show that show
 trees: nfsbox ls, stat, cat, find, du and verify take STORE::NAME/PATH as a place; nfsbox restore brings it back.
 
+forget removes snapshots by rules.
+
 An incomplete snapshot, in which something of the tree is missing, is listed as such. It stands for NAME nowhere: name it
 with its ID.
 
   nfsbox snapshots ls /backup
   nfsbox snapshots show /backup::home
-  nfsbox snapshots diff /backup::home@20261128t230000.000z /backup::home`
+  nfsbox snapshots diff /backup::home@20261128t230000.000z /backup::home
+  nfsbox snapshots forget --keep-daily 7 --keep-weekly 5 /backup`
 }
 
 // snapshotsFlags are those of commands that open a store.

@@ -157,3 +157,58 @@ func TestSnapshotsDamaged(t *testing.T) {
 	ask(t, 0, "snapshots", "show", store+"::home")
 	ask(t, 2, "snapshots", "show", store+"::"+first)
 }
+
+// TestSnapshotsForget: what no rule keeps is forgotten, and nothing without a rule.
+func TestSnapshotsForget(t *testing.T) {
+	store, tree := filepath.Join(t.TempDir(), "store"), t.TempDir()
+	now := time.Now()
+	var all []string
+	for days := 3; days >= 0; days-- {
+		all = append(all, keepSnapshot(t, store, tree, "home", now.AddDate(0, 0, -days)))
+	}
+	other := keepSnapshot(t, store, tree, "other", now)
+	left := func() string {
+		t.Helper()
+		out, _ := ask(t, 0, "snapshots", "ls", "--json", store)
+		var names []string
+		for line := range strings.Lines(out) {
+			if _, rest, ok := strings.Cut(line, `"snapshot":"`); ok {
+				name, _, _ := strings.Cut(rest, `"`)
+				names = append(names, name)
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	was := left()
+	for _, c := range []struct {
+		status     int
+		args, want string
+	}{
+		{1, "STORE", "no rule says what to keep"},
+		{1, "STORE --name home", "no rule says what to keep"},
+		{1, "STORE --keep-last=-1", "take numbers from 0"},
+		{1, "STORE --keep-within=x", "is no age"},
+		{1, "STORE --keep-last=1 --name Home", "not a name of snapshots"},
+		{1, "STORE home@20260101t000000.000z", "no such snapshot"},
+		{1, "STORE/none --keep-last=1", "there is no such directory"},
+		{0, "-n STORE --name home --keep-last=1", "1 kept, 3 would be forgotten"},
+		{0, "STORE --keep-last=1 --tag another", ""},
+		{0, "STORE --keep-within=2w", "5 kept"},
+	} {
+		_, said := ask(t, c.status, append([]string{"snapshots", "forget"}, strings.Fields(strings.ReplaceAll(c.args, "STORE", store))...)...)
+		if !strings.Contains(said, c.want) || left() != was {
+			t.Errorf("%s: %s\nleft: %s", c.args, said, left())
+		}
+	}
+	out, said := ask(t, 0, "snapshots", "forget", store, "--name=home", "--keep-daily=2", "--tag=tag")
+	if !strings.Contains(out, "forgotten  "+all[0]+"  (no rule)\n") || !strings.Contains(out, "kept       "+all[3]+"  (daily)\n") || !strings.Contains(said, "2 kept, 2 forgotten") {
+		t.Errorf("%s\n%s", out, said)
+	}
+	if got, want := left(), strings.Join([]string{all[2], all[3], other}, " "); got != want {
+		t.Errorf("%s are left, want %s", got, want)
+	}
+	out, _ = ask(t, 0, "snapshots", "forget", "--json", store, all[2])
+	if !strings.Contains(out, `"type":"forget","snapshot":"`+all[2]+`"`) || !strings.Contains(out, `"forgotten":true,"why":["named"]`) || !strings.Contains(out, `"type":"summary","dry_run":false,"kept":0,"forgotten":1,`) {
+		t.Error(out)
+	}
+}

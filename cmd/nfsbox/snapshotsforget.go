@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/tools/find"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
+	"github.com/nfsbox/nfsbox/internal/tools/upkeep"
+)
+
+type snapshotsForgetCmd struct {
+	Store     string   `arg:"" place:"" name:"STORE" help:"The store."`
+	Snapshots []string `arg:"" optional:"" name:"NAME@ID" help:"Forget these, whatever the rules say."`
+	Name      string   `placeholder:"NAME" help:"Judge the snapshots of this name alone; without it those of each name by themselves."`
+	Tag       []string `sep:"none" placeholder:"TAG" help:"Judge those alone that have TAG; of several, all of them."`
+	Last      int      `name:"keep-last" placeholder:"N" help:"Keep the newest N."`
+	Daily     int      `name:"keep-daily" placeholder:"N" help:"Keep the newest one of each of the last N days that have one."`
+	Weekly    int      `name:"keep-weekly" placeholder:"N" help:"The same of weeks, which begin on Monday."`
+	Monthly   int      `name:"keep-monthly" placeholder:"N" help:"The same of months."`
+	Yearly    int      `name:"keep-yearly" placeholder:"N" help:"The same of years."`
+	Within    string   `name:"keep-within" placeholder:"AGE" help:"Keep all that are at most AGE older than the newest one: 12h, 7d, 2w."`
+	Partial   bool     `help:"Drop, too, what backups that were stopped have left to go on from."`
+	DryRun    bool     `name:"dry-run" short:"n" help:"Change nothing: say what would be forgotten."`
+	snapshotsFlags
+}
+
+func (*snapshotsForgetCmd) Help() string {
+	return `Removes snapshots that no rule keeps. A rule is one of the --keep flags: a snapshot is kept if one of them keeps it. They
+judge the complete snapshots of each name by themselves; days, weeks and months are those of this host's time zone. Without
+any rule, and without NAME@ID, nothing is forgotten, with status 1.
+
+An incomplete snapshot is forgotten when a later complete one is kept, unless it is within --keep-within. One that is
+damaged is kept, and told of, with status 2: forget it by NAME@ID. What a backup has left to go on from stays without --partial.
+
+What only forgotten snapshots had stays in the store.
+
+  nfsbox snapshots forget -n --name home --keep-daily 7 --keep-weekly 5 --keep-monthly 12 /backup
+  nfsbox snapshots forget --keep-within 2w --keep-yearly 10 /backup
+  nfsbox snapshots forget /backup home@20261128t230000.000z`
+}
+
+// forgetSummary is the last event of snapshots forget.
+type forgetSummary struct {
+	upkeep.ForgetSummary
+	Seconds float64 `json:"seconds"`
+}
+
+// options reads the flags.
+func (c *snapshotsForgetCmd) options() (o upkeep.ForgetOptions, err error) {
+	o = upkeep.ForgetOptions{
+		Name: c.Name, Tags: c.Tag, Snapshots: c.Snapshots, KeepLast: c.Last, Daily: c.Daily, Weekly: c.Weekly, Monthly: c.Monthly, Yearly: c.Yearly,
+		Zone: time.Local, Partial: c.Partial, DryRun: c.DryRun,
+	}
+	if min(c.Last, c.Daily, c.Weekly, c.Monthly, c.Yearly) < 0 {
+		return o, refused(errors.New("the --keep flags take numbers from 0"))
+	}
+	if c.Within != "" {
+		now := time.Now()
+		since, err := find.ParseSince(c.Within, now)
+		if err != nil || !since.Before(now) {
+			return o, refused(fmt.Errorf("--keep-within: %q is no age, such as 7d", c.Within))
+		}
+		o.Within = now.Sub(since)
+	}
+	return o, nil
+}
+
+func (c *snapshotsForgetCmd) Run(e *env) error {
+	began := time.Now()
+	var sum forgetSummary
+	r := &storeRun{output: newOutput(e, c.JSON), e: e}
+	r.sum = func(l listSummary) any {
+		sum.Errors, sum.Seconds = l.Errors, time.Since(began).Seconds()
+		return &sum
+	}
+	o, err := c.options()
+	if err != nil {
+		return r.refuse(c.Store, err)
+	}
+	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true}, func(r *storeRun) (err error) {
+		o.Item = func(i upkeep.ForgetItem) { r.forgotten(&i, c.DryRun) }
+		sum.ForgetSummary, err = upkeep.Forget(e.ctx, r.store, o)
+		switch {
+		case errors.Is(err, upkeep.ErrNoRule), errors.Is(err, snapshot.ErrName), errors.Is(err, snapshot.ErrNoSnapshot):
+			return refused(aboutStore(r.store, err))
+		case err != nil:
+			return aboutStore(r.store, err)
+		}
+		if !r.json {
+			gone, dropped := "forgotten", "partial one dropped|partial ones dropped"
+			if c.DryRun {
+				gone, dropped = "would be forgotten", "partial one would be dropped|partial ones would be dropped"
+			}
+			verdict(r.stderr, line{"", text(counted{sum.Kept, "kept"}, counted{sum.Forgotten, gone}, counted{sum.Partials, dropped})})
+		}
+		return nil
+	})
+}
+
+// forgotten prints what becomes of a snapshot.
+func (r *storeRun) forgotten(i *upkeep.ForgetItem, dry bool) {
+	if i.Err != nil {
+		r.failed(i.Snapshot, fmt.Errorf("%s: %w", i.Snapshot, i.Err))
+		return
+	}
+	// Flushing returns the error of stdout.
+	if r.json {
+		_ = r.event("forget", i)
+		return
+	}
+	what := "kept"
+	switch {
+	case i.Forgotten && dry:
+		what = "would be forgotten"
+	case i.Forgotten:
+		what = "forgotten"
+	}
+	_ = r.text(fmt.Sprintf("%-9s  %s  (%s)\n", what, progress.Clean(i.Snapshot), strings.Join(i.Why, ", ")))
+}
