@@ -13,14 +13,14 @@ import (
 )
 
 // backedUp takes a snapshot of f by the engine of backups.
-func backedUp(t *testing.T, f vfs.FS, store object.Store, base *snapshot.Snapshot) *snapshot.Snapshot {
+func backedUp(t *testing.T, f vfs.FS, store object.Store) *snapshot.Snapshot {
 	t.Helper()
 	root, _, err := f.Root(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	sum, err := backup.Run(t.Context(), backup.Options{
-		FS: f, Root: root, Store: store, Base: base, Now: time.Now, Meta: snapshot.Meta{Name: "suite"},
+		FS: f, Root: root, Store: store, Now: time.Now, Meta: snapshot.Meta{Name: "suite"},
 	})
 	if err != nil || !sum.Complete {
 		t.Fatalf("%+v: %v", sum, err)
@@ -41,26 +41,20 @@ func opened(t *testing.T, store object.Store, text string) *snapshot.Snapshot {
 	return s
 }
 
-// TestSuite has vfstest judge a snapshot of a tree that it has filled, and one that was taken on top of it.
+// TestSuite has vfstest judge a snapshot of a tree that it has filled.
 func TestSuite(t *testing.T) {
-	for name, times := range map[string]int{"first": 1, "second": 2} {
-		t.Run(name, func(t *testing.T) {
-			store := object.NewMemory(object.MemoryOptions{})
-			var s *snapshot.Snapshot
-			vfstest.Run(t, vfstest.Config{
-				New: func(*testing.T) vfs.FS { return memfs.New(memfs.Options{}) },
-				Freeze: func(t *testing.T, f vfs.FS) vfs.FS {
-					for range times {
-						s = backedUp(t, f, store, s)
-					}
-					return s.FS()
-				},
-				Restart: func(t *testing.T, _ vfs.FS) vfs.FS {
-					ref := s.Ref()
-					return opened(t, store, ref.Text()).FS()
-				},
-				Callers: true,
-			})
-		})
-	}
+	store := object.NewMemory(object.MemoryOptions{})
+	var s *snapshot.Snapshot
+	vfstest.Run(t, vfstest.Config{
+		New: func(*testing.T) vfs.FS { return memfs.New(memfs.Options{}) },
+		Freeze: func(t *testing.T, f vfs.FS) vfs.FS {
+			s = backedUp(t, f, store)
+			return s.FS()
+		},
+		Restart: func(t *testing.T, _ vfs.FS) vfs.FS {
+			ref := s.Ref()
+			return opened(t, store, ref.Text()).FS()
+		},
+		Callers: true,
+	})
 }
