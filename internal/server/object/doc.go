@@ -51,5 +51,6 @@
 // # Neighbours
 //
 // Package object/layout is how a store lies in a directory; package object/dir keeps one in a
-// directory of this host; package object/objecttest is the suite that every driver passes. A caller that stores by content uses [PutContent].
+// directory of this host, package object/files in any vfs.FS, such as a server's; package
+// object/objecttest is the suite that every driver passes. A caller that stores by content uses [PutContent].
 package object
