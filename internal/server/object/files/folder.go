@@ -147,14 +147,19 @@ func (s *Store) step(ctx context.Context, p string, create bool) (*folder, error
 // mkdir makes a directory, or finds the one that another host has made meanwhile.
 func (s *Store) mkdir(ctx context.Context, parent *folder, name string) (h vfs.Handle, a vfs.Attr, made bool, err error) {
 	how := vfs.CreateHow{Type: vfs.TypeDir, Set: vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o700}}
-	h, a, _, err = s.fs.Create(ctx, parent.h, name, &how)
-	switch {
-	case err == nil:
-		a.Type = vfs.TypeDir
-		return h, a, true, nil
-	case errors.Is(err, vfs.ErrExist) || unsure(err):
-		h, a, err = s.lookup(ctx, parent, name)
-		return h, a, false, err
+	for range maxTries {
+		h, a, _, err = s.fs.Create(ctx, parent.h, name, &how)
+		if err == nil {
+			a.Type = vfs.TypeDir
+			return h, a, true, nil
+		}
+		if !errors.Is(err, vfs.ErrExist) && !unsure(err) {
+			break
+		}
+		h, a, lookErr := s.lookup(ctx, parent, name)
+		if !errors.Is(lookErr, vfs.ErrNoEnt) {
+			return h, a, false, lookErr
+		}
 	}
 	return h, a, false, fail("mkdir", err)
 }
