@@ -15,7 +15,7 @@ require (
 
 require (
 	connectrpc.com/connect v1.21.1 // indirect
-	github.com/klauspost/cpuid/v2 v2.0.12 // indirect
+	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/wasilibs/go-re2 v1.13.0 // indirect
 	github.com/zeebo/blake3 v0.2.4 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect

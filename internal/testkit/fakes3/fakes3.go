@@ -1,0 +1,381 @@
+package fakes3
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// What every server here has.
+const (
+	Bucket = "bucket"
+	Region = "us-east-1"
+	Key    = "fakes3-key"
+	Secret = "fakes3-secret" // which no message may show
+)
+
+const (
+	maxBody   = 128 << 20        // bytes of a PUT; more is EntityTooLarge
+	maxSkew   = 15 * time.Minute // as S3 has it
+	pageSize  = 1000
+	isoFormat = "20060102T150405Z"
+)
+
+// Hook answers a request in place of the server, and is then true.
+type Hook func(w http.ResponseWriter, r *http.Request) bool
+
+// Faults are how many of a thousand requests have each fault, and what the server does wrong each time. The
+// zero value has none.
+type Faults struct {
+	SlowDown int // 503
+	Dropped  int // the connection ends, and nothing was done
+	Lost     int // the connection ends, and it was done
+	Cut      int // the connection ends in the middle of the answer
+	Twice    int // the request is executed a second time, and that answer is sent
+
+	LieSum bool          // the checksum that is answered is another one
+	Forget bool          // If-None-Match is without effect
+	Skew   time.Duration // how far the server's clock is ahead
+	Hook   Hook
+}
+
+// Server is the server.
+type Server struct {
+	URL string // http://127.0.0.1:PORT
+
+	mu      sync.Mutex
+	faults  Faults
+	rng     *rand.Rand
+	calls   map[string]int
+	objects map[string]*stored
+}
+
+// stored is an object; it is not changed.
+type stored struct {
+	content []byte
+	sum     string // base64; "" if the client sent none
+	meta    http.Header
+	mod     time.Time
+}
+
+// Start starts a server that ends with the test. The seed decides which requests have a fault.
+func Start(t testing.TB, seed uint64, f Faults) *Server {
+	s := &Server{faults: f, rng: rand.New(rand.NewPCG(seed, 1)), calls: make(map[string]int), objects: make(map[string]*stored)}
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	s.URL = h.URL
+	return s
+}
+
+// Setenv has commands find this server's credentials, and no others.
+func Setenv(t *testing.T) {
+	home := t.TempDir()
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": Key, "AWS_SECRET_ACCESS_KEY": Secret, "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "", "AWS_REGION": "",
+		"AWS_DEFAULT_REGION": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_SHARED_CREDENTIALS_FILE": home + "/credentials", "AWS_CONFIG_FILE": home + "/config",
+	} {
+		t.Setenv(name, value)
+	}
+}
+
+// Set changes the faults.
+func (s *Server) Set(f Faults) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = f
+}
+
+// Calls is how many requests came of a method; those for listings are "LIST".
+func (s *Server) Calls(method string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[method]
+}
+
+// Names are those of all objects, in order.
+func (s *Server) Names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.objects))
+}
+
+// Plant puts an object as another program would.
+func (s *Server) Plant(name string, content []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[name] = &stored{content: content, mod: time.Now()}
+}
+
+// Change has f change the content of an object, as a bad disk would: its checksum stays. It reports whether there
+// is such an object.
+func (s *Server) Change(name string, f func([]byte) []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[name]
+	if o == nil {
+		return false
+	}
+	changed := *o
+	changed.content = f(bytes.Clone(o.content))
+	s.objects[name] = &changed
+	return true
+}
+
+// reply is an answer before it is sent.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// ServeHTTP answers a request, as well as the faults allow.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return // the client has left
+	}
+	f, hit := s.roll(r)
+	if f.Hook != nil && f.Hook(w, r) {
+		return
+	}
+	switch {
+	case hit(f.SlowDown):
+		failure(http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.").send(w, r, false)
+		return
+	case hit(f.Dropped):
+		panic(http.ErrAbortHandler)
+	}
+	a := s.answer(r, body, &f)
+	if hit(f.Twice) {
+		a = s.answer(r, body, &f)
+	}
+	if hit(f.Lost) {
+		panic(http.ErrAbortHandler)
+	}
+	a.header.Set("Date", time.Now().Add(f.Skew).UTC().Format(http.TimeFormat))
+	a.send(w, r, hit(f.Cut))
+}
+
+// roll counts a request and decides its faults.
+func (s *Server) roll(r *http.Request) (Faults, func(perMille int) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if isList(r) {
+		s.calls["LIST"]++
+	} else {
+		s.calls[r.Method]++
+	}
+	dice := rand.New(rand.NewPCG(s.rng.Uint64(), 2))
+	return s.faults, func(perMille int) bool { return perMille > 0 && dice.IntN(1000) < perMille }
+}
+
+func isList(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Query().Has("list-type")
+}
+
+func (a reply) send(w http.ResponseWriter, r *http.Request, cut bool) {
+	maps.Copy(w.Header(), a.header)
+	if r.Method == http.MethodHead {
+		w.WriteHeader(a.status)
+		return
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
+	w.WriteHeader(a.status)
+	if cut && len(a.body) > 0 {
+		_, _ = w.Write(a.body[:len(a.body)/2]) // the client may have left
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = w.Write(a.body)
+}
+
+// answer executes a request.
+func (s *Server) answer(r *http.Request, body []byte, f *Faults) reply {
+	if bad := admit(r, body, f); bad != nil {
+		return *bad
+	}
+	bucket, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if bucket != Bucket {
+		return failure(http.StatusNotFound, "NoSuchBucket", "The specified bucket does not exist")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case isList(r):
+		return s.list(r.URL.Query())
+	case name == "":
+		return failure(http.StatusNotImplemented, "NotImplemented", "fakes3 has no such request")
+	case r.Method == http.MethodPut:
+		return s.put(r, name, body, f)
+	case r.Method == http.MethodGet, r.Method == http.MethodHead:
+		return s.get(r, name, f)
+	case r.Method == http.MethodDelete:
+		delete(s.objects, name)
+		return reply{http.StatusNoContent, http.Header{}, nil}
+	}
+	return failure(http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource.")
+}
+
+// admit is what is wrong with a request's signature; nil if it may pass.
+func admit(r *http.Request, body []byte, f *Faults) *reply {
+	refuse := func(code, text string) *reply {
+		a := failure(http.StatusForbidden, code, text)
+		return &a
+	}
+	auth, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=")
+	id, _, _ := strings.Cut(auth, "/")
+	switch {
+	case !ok || !strings.Contains(auth, "SignedHeaders=") || !strings.Contains(auth, "Signature="):
+		return refuse("AccessDenied", "Access Denied.")
+	case id != Key:
+		return refuse("InvalidAccessKeyId", "The AWS Access Key Id "+id+" does not exist in our records.")
+	}
+	at, err := time.Parse(isoFormat, r.Header.Get("X-Amz-Date"))
+	if ahead := time.Now().Add(f.Skew).Sub(at); err != nil || ahead.Abs() > maxSkew {
+		return refuse("RequestTimeTooSkewed", "The difference between the request time and the server's time is too large.")
+	}
+	if sum := sha256.Sum256(body); r.Header.Get("X-Amz-Content-Sha256") != hex.EncodeToString(sum[:]) {
+		a := failure(http.StatusBadRequest, "XAmzContentSHA256Mismatch", "The provided 'x-amz-content-sha256' header does not match what was computed.")
+		return &a
+	}
+	return nil
+}
+
+func (s *Server) put(r *http.Request, name string, body []byte, f *Faults) reply {
+	if r.Header.Get("If-None-Match") == "*" && !f.Forget && s.objects[name] != nil {
+		return failure(http.StatusPreconditionFailed, "PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
+	}
+	sum := sha256.Sum256(body)
+	text := base64.StdEncoding.EncodeToString(sum[:])
+	if sent := r.Header.Get("X-Amz-Checksum-Sha256"); sent != "" && sent != text {
+		return failure(http.StatusBadRequest, "BadDigest", "The SHA256 you specified did not match the calculated checksum.")
+	}
+	o := &stored{content: body, sum: text, meta: http.Header{}, mod: time.Now().Add(f.Skew)}
+	for k, v := range r.Header {
+		if strings.HasPrefix(k, "X-Amz-Meta-") {
+			o.meta[k] = v
+		}
+	}
+	s.objects[name] = o
+	h := http.Header{"Etag": {o.etag()}}
+	o.checksum(h, f)
+	return reply{http.StatusOK, h, nil}
+}
+
+func (o *stored) etag() string {
+	sum := sha256.Sum256(o.content)
+	return `"` + hex.EncodeToString(sum[:16]) + `"`
+}
+
+func (o *stored) checksum(h http.Header, f *Faults) {
+	if f.LieSum {
+		sum := sha256.Sum256([]byte("a lie"))
+		h.Set("X-Amz-Checksum-Sha256", base64.StdEncoding.EncodeToString(sum[:]))
+	} else if o.sum != "" {
+		h.Set("X-Amz-Checksum-Sha256", o.sum)
+	}
+}
+
+func (s *Server) get(r *http.Request, name string, f *Faults) reply {
+	o := s.objects[name]
+	if o == nil {
+		return failure(http.StatusNotFound, "NoSuchKey", "The specified key does not exist.")
+	}
+	h := http.Header{"Etag": {o.etag()}, "Last-Modified": {o.mod.UTC().Format(http.TimeFormat)}, "Content-Type": {"application/octet-stream"}}
+	maps.Copy(h, o.meta)
+	size := int64(len(o.content))
+	ask := r.Header.Get("Range")
+	if ask == "" {
+		if r.Header.Get("X-Amz-Checksum-Mode") == "ENABLED" {
+			o.checksum(h, f)
+		}
+		h.Set("Content-Length", strconv.FormatInt(size, 10))
+		return reply{http.StatusOK, h, o.content}
+	}
+	first, last, _ := strings.Cut(strings.TrimPrefix(ask, "bytes="), "-")
+	a, err := strconv.ParseInt(first, 10, 64)
+	b := size - 1
+	if err == nil && last != "" {
+		b, err = strconv.ParseInt(last, 10, 64)
+		b = min(b, size-1)
+	}
+	if err != nil || a >= size || b < a {
+		return failure(http.StatusRequestedRangeNotSatisfiable, "InvalidRange", "The requested range is not satisfiable")
+	}
+	h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", a, b, size))
+	return reply{http.StatusPartialContent, h, o.content[a : b+1]}
+}
+
+type listed struct {
+	Key, LastModified, ETag string
+	Size                    int
+}
+
+// list is ListObjectsV2; a continuation token is the last key of the page before.
+func (s *Server) list(q url.Values) reply {
+	var out struct {
+		XMLName               xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListBucketResult"`
+		Name, Prefix          string
+		KeyCount, MaxKeys     int
+		EncodingType          string `xml:",omitempty"`
+		IsTruncated           bool
+		NextContinuationToken string `xml:",omitempty"`
+		Contents              []listed
+	}
+	encode := func(s string) string { return s }
+	if out.EncodingType = q.Get("encoding-type"); out.EncodingType == "url" {
+		encode = func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "%2F", "/") }
+	}
+	prefix, after := q.Get("prefix"), max(q.Get("start-after"), q.Get("continuation-token"))
+	out.Name, out.Prefix, out.MaxKeys = Bucket, encode(prefix), pageSize
+	if n, err := strconv.Atoi(q.Get("max-keys")); err == nil {
+		out.MaxKeys = min(n, pageSize)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
+		if !strings.HasPrefix(name, prefix) || name <= after {
+			continue
+		}
+		if len(out.Contents) == out.MaxKeys {
+			out.IsTruncated = true
+			break
+		}
+		o := s.objects[name]
+		out.Contents = append(out.Contents, listed{encode(name), o.mod.UTC().Format("2006-01-02T15:04:05.000Z"), o.etag(), len(o.content)})
+		out.NextContinuationToken = name
+	}
+	if !out.IsTruncated {
+		out.NextContinuationToken = ""
+	}
+	out.KeyCount = len(out.Contents)
+	return document(http.StatusOK, out)
+}
+
+func failure(status int, code, text string) reply {
+	return document(status, struct {
+		XMLName       xml.Name `xml:"Error"`
+		Code, Message string
+	}{Code: code, Message: text})
+}
+
+func document(status int, v any) reply {
+	b, err := xml.Marshal(v)
+	if err != nil {
+		panic(err) // of types of this file
+	}
+	return reply{status, http.Header{"Content-Type": {"application/xml"}}, append([]byte(xml.Header), b...)}
+}
