@@ -42,9 +42,15 @@ func open(t *testing.T, o Options) *Store {
 	return s
 }
 
-// suite runs the stores' suite over a fake, each test with a prefix of its own.
-func suite(t *testing.T, f *fakes3.Server) {
+// suite runs the stores' suite over a fake, each test with a prefix of its own. Stores are opened without faults: as
+// long as nothing has been answered, Open gives up soon.
+func suite(t *testing.T, f *fakes3.Server, faults fakes3.Faults) {
 	n := 0
+	open := func(t *testing.T, o Options) *Store {
+		f.Set(fakes3.Faults{})
+		defer f.Set(faults)
+		return open(t, o)
+	}
 	objecttest.Run(t, objecttest.Config{
 		New: func(t *testing.T) object.Store {
 			n++
@@ -65,13 +71,13 @@ func suite(t *testing.T, f *fakes3.Server) {
 	})
 }
 
-func TestSuite(t *testing.T) { suite(t, fakes3.Start(t, 1, fakes3.Faults{})) }
+func TestSuite(t *testing.T) { suite(t, fakes3.Start(t, 1, fakes3.Faults{}), fakes3.Faults{}) }
 
 // TestSuiteWithFaults has one request of eight go wrong in some way.
 func TestSuiteWithFaults(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			suite(t, fakes3.Start(t, seed, fakes3.Faults{SlowDown: 30, Dropped: 20, Lost: 30, Cut: 30, Twice: 20}))
+			suite(t, fakes3.Start(t, seed, fakes3.Faults{}), fakes3.Faults{SlowDown: 30, Dropped: 20, Lost: 30, Cut: 30, Twice: 20})
 		})
 	}
 }
