@@ -171,7 +171,7 @@ func TestClaimedTwice(t *testing.T) {
 func TestFewAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t)
-		x.fill(40, handsEach)
+		x.plain(40, handsEach) // a file of two names is in the batch of either: the other's batch would leave a hand free
 		var leased atomic.Int64
 		let := make(chan struct{})
 		x.over(line{took: func() { leased.Add(1) }, asks: func(ctx context.Context, q *wire.Question) error {

@@ -107,13 +107,18 @@ func (x *rig) write(at, contents string) {
 	}
 }
 
-// fill makes a source of dirs directories with so many files each, hard links and a link between them.
-func (x *rig) fill(dirs, files int) {
+// plain makes a source of dirs directories with so many files each, of one name.
+func (x *rig) plain(dirs, files int) {
 	for d := range dirs {
 		for f := range files {
 			x.write(fmt.Sprintf("src/d%d/f%d", d, f), strings.Repeat(fmt.Sprintf("%d/%d ", d, f), 1+f%7))
 		}
 	}
+}
+
+// fill is plain, and one file has a second name in another directory.
+func (x *rig) fill(dirs, files int) {
+	x.plain(dirs, files)
 	h, _, _, err := x.fs.Lookup(context.Background(), x.mkdir("src/d0"), "f0")
 	if err == nil {
 		_, _, err = x.fs.Link(context.Background(), h, x.mkdir("src/d1"), "linked")
