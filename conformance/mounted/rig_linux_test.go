@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/built"
 	"github.com/nfsbox/nfsbox/internal/testkit/child"
 	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
@@ -48,22 +49,16 @@ func often(few, many int) int {
 // needed is true once something was built.
 var needed atomic.Bool
 
-// built is the command that is judged: built once, or what NFSBOX_BINARY names.
-var built = sync.OnceValues(func() (string, error) {
-	if path := os.Getenv("NFSBOX_BINARY"); path != "" {
-		return filepath.Abs(path)
+// builtOnce is what is judged: built once, or what NFSBOX_BINARY names.
+var builtOnce = sync.OnceValues(func() (string, error) {
+	if built.Given() {
+		return built.Into("")
 	}
 	dir, err := os.MkdirTemp("", "nfsbox-mounted-")
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "nfsbox")
-	build := exec.Command("go", "build", "-o", path, "github.com/nfsbox/nfsbox/cmd/nfsbox")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
+	return built.Into(dir)
 })
 
 // TestMain removes what was built. A process that is to be an actor (see TestStopped) has no tests.
@@ -72,8 +67,8 @@ func TestMain(m *testing.M) {
 		os.Exit(act(kind))
 	}
 	code := m.Run()
-	if needed.Load() && os.Getenv("NFSBOX_BINARY") == "" {
-		if path, err := built(); err == nil {
+	if needed.Load() && !built.Given() {
+		if path, err := builtOnce(); err == nil {
 			_ = os.RemoveAll(filepath.Dir(path)) // the next run makes its own
 		}
 	}
@@ -87,7 +82,7 @@ func command(t *testing.T) string {
 	need.Fuse(t)
 	need.Root(t, "a mount for several users")
 	needed.Store(true)
-	path, err := built()
+	path, err := builtOnce()
 	expect.OK(t, err)
 	return path
 }

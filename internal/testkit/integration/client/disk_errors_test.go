@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/testkit/built"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -27,12 +28,12 @@ type tool struct {
 
 func newTool(t *testing.T) *tool {
 	t.Helper()
-	c := &tool{t: t, home: t.TempDir()}
-	c.bin = filepath.Join(c.home, "nfsbox")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", c.bin, "github.com/nfsbox/nfsbox/cmd/nfsbox").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	home := t.TempDir()
+	bin, err := built.Into(home)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return c
+	return &tool{t: t, home: home, bin: bin}
 }
 
 // run runs the command to its end, which has to have this status. It returns what it has said.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/built"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -51,9 +52,9 @@ func TestKilledServer(t *testing.T) {
 	if os.Getenv("NFSBOX_SOAK") != "" {
 		n = soakKills / (2 * killsPerCopy) * 11 / 10 // some moments come after the end
 	}
-	bin := filepath.Join(t.TempDir(), "nfsbox")
-	if out, err := exec.Command("go", "build", "-o", bin, "github.com/nfsbox/nfsbox/cmd/nfsbox").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	bin, err := built.Into(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	tree := t.TempDir()
 	makeKillTree(t, tree)

@@ -22,6 +22,7 @@ import (
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/built"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -62,10 +63,11 @@ type hostServer struct {
 func newHostServer(t *testing.T) *hostServer {
 	t.Helper()
 	base := t.TempDir()
-	s := &hostServer{t: t, bin: filepath.Join(base, "nfsbox"), base: base, listen: "127.0.0.1:0", exported: filepath.Join(base, "export")}
-	if out, err := exec.Command("go", "build", "-o", s.bin, "github.com/nfsbox/nfsbox/cmd/nfsbox").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	bin, err := built.Into(base)
+	if err != nil {
+		t.Fatal(err)
 	}
+	s := &hostServer{t: t, bin: bin, base: base, listen: "127.0.0.1:0", exported: filepath.Join(base, "export")}
 	for _, dir := range []string{s.exported, filepath.Join(base, "run")} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)

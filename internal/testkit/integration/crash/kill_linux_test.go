@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/built"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
@@ -123,9 +124,9 @@ func TestCrashKill(t *testing.T) {
 	if os.Getenv("NFSBOX_SOAK") != "" {
 		kills = 100
 	}
-	bin := filepath.Join(t.TempDir(), "nfsbox")
-	if out, err := exec.Command("go", "build", "-o", bin, "github.com/nfsbox/nfsbox/cmd/nfsbox").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	bin, err := built.Into(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, mode := range []localfs.Mode{localfs.HandlesKernel, localfs.HandlesMap} {
 		t.Run(mode.String(), func(t *testing.T) {
