@@ -22,8 +22,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/nfsbox/nfsbox/internal/testkit/built"
 )
 
 const (
@@ -50,10 +48,10 @@ func (b *box) soakFiles(few, many int) int {
 	return many
 }
 
-// builtOnce is what is tried: built once, or what NFSBOX_BINARY names.
-var builtOnce = sync.OnceValues(func() (string, error) {
-	if built.Given() {
-		return built.Into("")
+// built is the command that is tried: built once, or what NFSBOX_BINARY names.
+var built = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("NFSBOX_BINARY"); path != "" {
+		return filepath.Abs(path)
 	}
 	dir, err := os.MkdirTemp("", "nfsbox-outsider-")
 	if err != nil {
@@ -62,7 +60,13 @@ var builtOnce = sync.OnceValues(func() (string, error) {
 	if err := os.Chmod(dir, 0o755); err != nil { // other users run it, too
 		return "", err
 	}
-	return built.Into(dir)
+	path := filepath.Join(dir, "nfsbox")
+	build := exec.Command("go", "build", "-o", path, "github.com/nfsbox/nfsbox/cmd/nfsbox")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
 })
 
 // TestMain removes what was built.
@@ -71,7 +75,7 @@ func TestMain(m *testing.M) {
 	if testing.Short() {
 		os.Exit(code) // nothing was built
 	}
-	if path, err := builtOnce(); err == nil && !built.Given() {
+	if path, err := built(); err == nil && os.Getenv("NFSBOX_BINARY") == "" {
 		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
@@ -102,7 +106,7 @@ func newBoxAlone(t *testing.T) *box {
 	if testing.Short() {
 		t.Skip("NOT TESTED, -short leaves it out: the built command, from outside")
 	}
-	bin, err := builtOnce()
+	bin, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
