@@ -11,6 +11,8 @@ var (
 	// ErrDamaged says that an object of the store is not what the snapshot says of it: it is missing, other
 	// bytes, or breaks the format. The error is a *DamagedError, and names it.
 	ErrDamaged = errors.New("the snapshot is damaged")
+	// ErrSum says, in an ErrDamaged, that the bytes of an object are not those that were put there.
+	ErrSum = errors.New("its bytes have another SHA-256")
 	// ErrNoSnapshot says that the store has no snapshot of that name, or no complete one.
 	ErrNoSnapshot = errors.New("no such snapshot")
 	// ErrName says that a name, an id or a tag of a snapshot is not one.

@@ -161,7 +161,7 @@ func (g *getter) read(ctx context.Context, key string, off, n, most int64, sum o
 	defer r.Close() //nolint:errcheck // nothing is written
 	left := info.Size - off
 	if n < 0 && left > most || n >= 0 && left < n {
-		return nil, damaged(key, fmt.Errorf("it has %d bytes at %d, not %d", left, off, most))
+		return nil, damaged(key, fmt.Errorf("it has %d bytes at %d, not %d: %w", left, off, most, object.ErrRange))
 	}
 	b := make([]byte, 0, min(left, most)+1) // the byte more is where ReadAll finds the end
 	for {
@@ -170,7 +170,7 @@ func (g *getter) read(ctx context.Context, key string, off, n, most int64, sum o
 		switch {
 		case errors.Is(err, io.EOF):
 			if object.SumOf(b) != sum {
-				return nil, damaged(key, fmt.Errorf("its bytes have not the SHA-256 %v", sum))
+				return nil, damaged(key, fmt.Errorf("%w than %v", ErrSum, sum))
 			}
 			return b, nil
 		case err != nil:

@@ -1,0 +1,81 @@
+package upkeep
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/nfsbox/nfsbox/internal/server/object"
+)
+
+// contentPrefix is where all content is.
+const contentPrefix = "sha256/"
+
+// listing goes through the content of a store once, a round of needs at a time.
+type listing struct {
+	store object.Store
+	after string // the key that was met last
+	page  []object.Info
+	end   bool
+}
+
+// join goes through the objects of a round, and those of its needs. have is called with each object, and what is needed of it, nil
+// if nothing; lack with each need whose object is not listed.
+func (l *listing) join(ctx context.Context, r *round[need], have func(info *object.Info, n *need) error, lack func(n *need) error) error {
+	needs := r.items
+	for {
+		info, err := l.next(ctx)
+		if err != nil {
+			return err
+		}
+		var sum object.Sum
+		if info != nil {
+			var ok bool
+			if sum, ok = object.ContentSum(info.Key); !ok { // something else, which is nobody's here
+				l.take()
+				continue
+			}
+			if r.to != nil && bytes.Compare(sum[:], r.to[:]) >= 0 {
+				info = nil // for the next round
+			}
+		}
+		for len(needs) > 0 && (info == nil || bytes.Compare(needs[0].sum[:], sum[:]) < 0) {
+			if err := lack(&needs[0]); err != nil {
+				return err
+			}
+			needs = needs[1:]
+		}
+		if info == nil {
+			return nil
+		}
+		var n *need
+		if len(needs) > 0 && needs[0].sum == sum {
+			n, needs = &needs[0], needs[1:]
+		}
+		l.take()
+		if err := have(info, n); err != nil {
+			return err
+		}
+	}
+}
+
+// next is the object at hand; nil: there is none.
+func (l *listing) next(ctx context.Context) (*object.Info, error) {
+	for len(l.page) == 0 && !l.end {
+		p, err := l.store.List(ctx, contentPrefix, l.after, 0)
+		if err != nil {
+			return nil, err
+		}
+		l.page, l.end = p.Objects, !p.More || len(p.Objects) == 0
+	}
+	if len(l.page) == 0 {
+		return nil, nil
+	}
+	return &l.page[0], nil
+}
+
+// take goes on behind the object at hand.
+func (l *listing) take() {
+	l.after = strings.Clone(l.page[0].Key)
+	l.page = l.page[1:]
+}
