@@ -100,7 +100,8 @@ func endings() map[string][]ending {
 	} {
 		all[command] = done(why)
 	}
-	all["job"], all["grep"], all["snapshots"], all["restore"] = jobEndings(), grepEndings(), snapshotsEndings(), restoreEndings()
+	all["job"], all["grep"], all["snapshots"] = jobEndings(), grepEndings(), snapshotsEndings()
+	all["backup"], all["restore"] = backupEndings(), restoreEndings()
 	all["mount"], all["umount"] = mountEndings()
 	for _, verb := range strings.Fields("mkdir rmdir mv ln touch chmod chown") {
 		all[verb] = done("all was done")

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -103,6 +104,8 @@ func toolExits() []asked {
 		{1, "", "job cancel gone"}, {0, "", "mv SRV/jobdir SRV/jobmoved"}, {4, "", "job resume gone"}, {0, "", "job forget gone"},
 		{0, "", "verify -q SRV/a TMP/tree/a"}, {1, "", "verify SRV/a"}, {2, "", "verify SRV/none TMP/tree"}, {3, "", "verify -q SRV/a TMP/tree/b"},
 		{0, "", "sync -q SRV/ TMP/synced"}, {1, "", "sync SRV/a TMP/synced"}, {2, "", "sync SRV/none TMP/b"}, {4, "", "sync DEAD/ TMP/b"}, {130, "ended", "sync SRV/ TMP/c"},
+		{0, "", "backup -q SRV/ TMP/store"}, {1, "", "backup SRV/"}, {1, "", "backup SRV/ TMP/tree"}, {2, "", "backup SRV/none TMP/store"}, {4, "", "backup DEAD/ TMP/store"},
+		{3, "", "backup -q --verify TMP/kept TMP/damaged"}, {130, "ended", "backup SRV/ TMP/store"},
 		{4, "", "verify DEAD/a TMP/tree/a"}, {130, "ended", "verify SRV/a TMP/tree/a"},
 		{0, "", "restore -q BACKUPS::a TMP/restored"}, {1, "", "restore BACKUPS TMP/x"}, {2, "", "restore BACKUPS::a/none TMP/x"}, {4, "", "restore BACKUPS::a DEAD/x"},
 		{130, "ended", "restore BACKUPS::a TMP/x"},
@@ -168,6 +171,7 @@ func exitWorld(t *testing.T) []string {
 			t.Fatal(err)
 		}
 	}
+	damagedStore(t, filepath.Join(tmp, "kept"), filepath.Join(tmp, "damaged"))
 	url, view := exitServer(t, tree, state)
 	url = strings.TrimSuffix(url, "/")
 	backups, closed := filepath.Join(tmp, "backups"), url+"/closed"
@@ -179,6 +183,37 @@ func exitWorld(t *testing.T) []string {
 	return []string{
 		"SRV", url, "CLOSED", closed, "DEAD", "nfs://127.0.0.1:1", "VIEW", view, "STATE", state, "TMP", tmp, "BACKUPS", backups,
 		"IDS", fmt.Sprintf("%d:%d", max(os.Geteuid(), 0), max(os.Getegid(), 0)),
+	}
+}
+
+// damagedStore makes a tree of one file, and a store with a snapshot of it, of which all content is damaged, but for the
+// lines of directories.
+func damagedStore(t *testing.T, tree, store string) {
+	t.Helper()
+	if err := errors.Join(os.Mkdir(tree, 0o755), os.WriteFile(filepath.Join(tree, "a"), []byte("a"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	e := &env{ctx: t.Context(), stdout: &out, stderr: &out, rand: func(p []byte) { _, _ = rand.Read(p) }} // never fails
+	if status := run(e, []string{"backup", "-q", "--plain", tree, store}); status != exitOK {
+		t.Fatalf("status %d: %s", status, &out)
+	}
+	err := filepath.WalkDir(filepath.Join(store, "sha256"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil || bytes.HasPrefix(b, []byte("\x28\xb5\x2f\xfd")) { // zstd
+			return err
+		}
+		b[0] ^= 1
+		if err := os.Chmod(path, 0o600); err != nil {
+			return err
+		}
+		return os.WriteFile(path, b, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -66,6 +66,7 @@ func TestDocsJSON(t *testing.T) {
 		"summary of snapshots diff":         fieldsOf(diffSummary{}),
 		"forget":                            fieldsOf(upkeep.ForgetItem{}),
 		"summary of snapshots forget":       fieldsOf(forgetSummary{}),
+		"summary of backup":                 fieldsOf(backupSummary{}),
 		"summary of demo":                   fieldsOf(demoSummary{}),
 		"client":                            fieldsOf(ops.ControlClient{}),
 		"lock":                              fieldsOf(ops.ControlLock{}),

@@ -60,6 +60,7 @@ type cli struct {
 	Chown      chownCmd      `cmd:"" help:"Change owners and groups."`
 	Job        jobCmd        `cmd:"" help:"List, show, resume, change, cancel and forget copies that keep records."`
 	Verify     verifyCmd     `cmd:"" help:"Compare two trees, byte for byte."`
+	Backup     backupCmd     `cmd:"" help:"Keep a snapshot of a tree in a store."`
 	Restore    restoreCmd    `cmd:"" help:"Bring back what is in a snapshot."`
 	Snapshots  snapshotsCmd  `cmd:"" help:"Look at the snapshots of a store, and keep them in order."`
 	Worker     workerCmd     `cmd:"" help:"Do the work at files for jobs that run on other machines."`

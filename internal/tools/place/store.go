@@ -18,6 +18,15 @@ import (
 // markerName is the file by which a directory is a store.
 const markerName = ".nfsbox-store"
 
+// ErrNoStore marks the error of a place at which there is no store, and where one could be made.
+var ErrNoStore = errors.New("no store")
+
+// noStoreError is an ErrNoStore, and an ErrUsage.
+type noStoreError struct{ error }
+
+func (e noStoreError) Is(target error) bool { return target == ErrNoStore }
+func (e noStoreError) Unwrap() error        { return e.error }
+
 // StoreOptions say how to open a store. The zero value reads one that is there.
 type StoreOptions struct {
 	// Write opens the store for changes, and makes it where there is none: of an empty directory, or of a name
@@ -79,13 +88,13 @@ func newStoreDir(path string, o StoreOptions) (fresh bool, err error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 			if !o.Write || o.Existing {
-				err = fmt.Errorf("%s is %w of a store: there is no %s in it", path, ErrUsage, markerName)
+				err = noStoreError{fmt.Errorf("%s is %w of a store: there is no %s in it", path, ErrUsage, markerName)}
 			}
 			return true, err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 	case !o.Write || o.Existing:
-		return false, fmt.Errorf("%s is %w of a store: there is no such directory; see that its disk is mounted", path, ErrUsage)
+		return false, noStoreError{fmt.Errorf("%s is %w of a store: there is no such directory; see that its disk is mounted", path, ErrUsage)}
 	default:
 		if err = os.Mkdir(path, 0o700); errors.Is(err, fs.ErrNotExist) {
 			return false, fmt.Errorf("%s is %w of a store: there is no directory %s; see that its disk is mounted, or make it",
