@@ -40,8 +40,8 @@ type contents struct {
 	e    snapshot.Entry
 }
 
-// file reads a file, and adds it. What it returns ends the backup.
-func (r *run) file(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.Entry) error {
+// file reads a file, behind what is begun if that is not nil, and adds it. What it returns ends the backup.
+func (r *run) file(ctx context.Context, d *delta.Dir, h vfs.Handle, e, begun *snapshot.Entry) error {
 	c, first := r.link(&e.Attr)
 	if c != nil && !first {
 		select {
@@ -57,7 +57,7 @@ func (r *run) file(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.
 		}
 	}
 	r.o.Progress.Working(func() string { return d.Path(e.Name) })
-	err := r.read(ctx, h, e)
+	err := r.read(ctx, d, h, e, begun)
 	if c != nil && first {
 		c.e, c.ok = *e, err == nil
 		close(c.done)
@@ -112,14 +112,15 @@ func source(err error) error {
 }
 
 // read reads a file until it has not changed meanwhile, twice at most.
-func (r *run) read(ctx context.Context, h vfs.Handle, e *snapshot.Entry) error {
+func (r *run) read(ctx context.Context, d *delta.Dir, h vfs.Handle, e, begun *snapshot.Entry) error {
 	for try := range 2 {
 		f, _, err := r.o.FS.Open(ctx, vfs.At{H: h, Label: e.Name}, &vfs.OpenHow{Access: vfs.ShareRead})
 		if err != nil {
 			return source(err)
 		}
 		before := e.Attr
-		n, err := r.data(ctx, f, e)
+		n, err := r.data(ctx, d, f, e, begun)
+		begun = nil
 		if cerr := f.Close(ctx); err == nil && cerr != nil {
 			err = source(cerr)
 		}
@@ -147,7 +148,7 @@ func (r *run) read(ctx context.Context, h vfs.Handle, e *snapshot.Entry) error {
 }
 
 // data stores the data of a file, and sets its size to what there was. n is how many bytes were read.
-func (r *run) data(ctx context.Context, f vfs.File, e *snapshot.Entry) (n uint64, err error) {
+func (r *run) data(ctx context.Context, d *delta.Dir, f vfs.File, e, begun *snapshot.Entry) (n uint64, err error) {
 	s := &stream{ctx: ctx, f: f, size: e.Attr.Size, throttle: r.o.Throttle}
 	if e.Attr.Has(vfs.MaskUsed) && e.Attr.Used < e.Attr.Size {
 		s.zeros = true
@@ -155,7 +156,12 @@ func (r *run) data(ctx context.Context, f vfs.File, e *snapshot.Entry) (n uint64
 			s.zeros = false
 		}
 	}
-	c, got, err := r.w.Data(r.store, s, int64(e.Attr.Size), s.all)
+	if begun != nil {
+		s.end, s.holes = begun.Attr.Size, begun.Content.Holes
+	}
+	c, got, err := r.w.Store(r.store, &snapshot.Source{
+		R: s, Size: int64(e.Attr.Size), Holes: s.all, Of: e, In: folderOf(d).w, Begun: begun, Each: r.checkpoint,
+	})
 	if s.err != nil {
 		return 0, source(s.err)
 	}

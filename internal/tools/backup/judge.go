@@ -43,6 +43,7 @@ type verdict struct {
 	why   string // why it cannot be taken from there; "": it can
 	from  *past
 	old   *snapshot.Entry // as the writer can add it; nil in a dry run
+	begun *snapshot.Entry // of a file that is to be read, what is stored of it; nil: nothing
 	blind bool            // its lists and extended attributes have to be asked for
 }
 
@@ -53,7 +54,10 @@ func (r *run) judge(ctx context.Context, a *vfs.Attr, there *vfs.Entry) (v verdi
 	}
 	from, h := r.was.source(&there.Handle)
 	if v.why = from.differs(a, &there.Attr); v.why != "" {
-		return v, nil
+		if from.partial && v.why == "size" && a.Type == vfs.TypeReg && a.Size > there.Attr.Size {
+			err = r.begun(ctx, &v, from, h, a, &there.Attr)
+		}
+		return v, err
 	}
 	if v.old, err = from.s.Entry(ctx, h); err == nil && v.old.Changed {
 		return verdict{why: "changed"}, nil
@@ -68,6 +72,26 @@ func (r *run) judge(ctx context.Context, a *vfs.Attr, there *vfs.Entry) (v verdi
 	v.from = from
 	v.blind = !from.sees || !a.Ctime.Equal(there.Attr.Ctime)
 	return v, err
+}
+
+// begun finds out whether b, of a checkpoint, is the beginning of a file.
+func (r *run) begun(ctx context.Context, v *verdict, from *past, h vfs.Handle, a, b *vfs.Attr) error {
+	old, err := from.s.Entry(ctx, h)
+	if err == nil && old.Of == 0 {
+		return nil
+	}
+	if err == nil && r.w != nil {
+		err = r.w.Reuse(ctx, from.s, old)
+	}
+	if errors.Is(err, snapshot.ErrDamaged) {
+		return nil // it is read
+	}
+	v.why = "new"
+	now := *a
+	if now.Size = b.Size; err == nil && old.Of == a.Size && from.differs(&now, b) == "" {
+		v.begun = old
+	}
+	return err
 }
 
 // differs says in what an object differs from b, which the snapshot has; "" if it does not.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -157,4 +158,51 @@ func TestPartialDamaged(t *testing.T) {
 			t.Errorf("%+v", sum)
 		}
 	}
+}
+
+// TestLargeStopped stops a backup within a large file, and wants the next to read it from there on.
+func TestLargeStopped(t *testing.T) {
+	b := newBed(t)
+	h := b.file(b.root, "large", "begin")
+	for _, at := range []uint64{1 << 20, 12 << 20} { // with holes before
+		b.write(h, at, noise(10<<20))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var reads atomic.Int64
+	b.fault = func(_ context.Context, op string, _ vfs.Handle) error {
+		if op == "read" && reads.Add(1) == 18 {
+			cancel()
+		}
+		return nil
+	}
+	o := b.options()
+	o.FS = blindly{b.fs}
+	if sum, err := Run(ctx, o); !errors.Is(err, context.Canceled) || !sum.Partial {
+		t.Fatalf("%+v, %v", sum, err)
+	}
+	b.fault = nil
+	o = b.options()
+	o.FS = blindly{b.fs}
+	sum, s := b.run(o)
+	b.wantSame(s)
+	t.Logf("%d bytes were read again", sum.ReadBytes)
+	if sum.Read != 1 || sum.ReadBytes >= 18<<20 || sum.ReadBytes < 3<<20 {
+		t.Errorf("%+v", sum)
+	}
+}
+
+// noise is text that is not repeated.
+func noise(n int) string {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{1}).Read(b) //nolint:errcheck // it does not fail
+	return string(b)
+}
+
+// blindly is a file system whose files take less than they are long, and do not tell where.
+type blindly struct{ vfs.FS }
+
+func (f blindly) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	file, o, err := f.FS.Open(ctx, at, how)
+	return blind{file}, o, err
 }

@@ -133,7 +133,7 @@ func (r *run) do(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.En
 		r.bytesOfRead.Add(e.Attr.Size)
 		return r.add(ctx, d, e)
 	}
-	return r.work(ctx, d, func() error { return r.file(ctx, d, h, e) })
+	return r.work(ctx, d, func() error { return r.file(ctx, d, h, e, v.begun) })
 }
 
 // work does what may take long for an entry of d, when there is a place.

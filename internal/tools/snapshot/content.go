@@ -72,6 +72,17 @@ type List struct {
 	Data int64 `json:"data"` // the size of these pieces together
 }
 
+// data is how many bytes of data there are.
+func (c *Content) data() (n int64) {
+	for i := range c.Pieces {
+		n += c.Pieces[i].Size
+	}
+	for i := range c.Lists {
+		n += c.Lists[i].Data
+	}
+	return n
+}
+
 // check returns an error unless c can be the content of a file of that size.
 func (c *Content) check(size uint64) error {
 	if len(c.Pieces) > maxInline || len(c.Lists) > maxLists || len(c.Holes) > maxInlineHoles {

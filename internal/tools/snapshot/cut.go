@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	chunkers "github.com/PlakarKorp/go-cdc-chunkers"
 	_ "github.com/PlakarKorp/go-cdc-chunkers/chunkers/fastcdc" // registers cutAlgorithm
@@ -20,34 +21,55 @@ const cutBuffer = maxPiece + normalCut
 // listPieces is how many pieces a list has at most: about a mebibyte of lines.
 const listPieces = 8192
 
-// Data stores the data of a file: all that r gives, which is about size bytes. holes, if it is not nil, is called
-// when r has ended, and returns the holes of the file, in order, which r has left out: [MaxHoles] at most. n is
-// how many bytes r gave. r is read on the calling goroutine.
+// Source is a file whose data is to be stored.
+type Source struct {
+	Size int64 // about how many bytes R gives
+	// R gives the data, without the holes. It is read on the calling goroutine.
+	R io.Reader
+	// Holes, if it is not nil, returns the holes that R has left out so far, in order: [MaxHoles] at most.
+	Holes func() []Extent
+
+	// Of, if it is not nil, is the entry of the file, and In the directory that it will be added to: so that checkpoints have
+	// what was stored of a file that is cut.
+	Of *Entry
+	In *DirWriter
+	// Begun, if it is not nil, is what a checkpoint has of the file (Entry.Of), as Reuse has made it: R goes on behind.
+	Begun *Entry
+	// Each, if it is not nil, is called after each piece of a file that is cut. An error ends it.
+	Each func() error
+}
+
+// Data is Store of a file with nothing but data and holes.
+func (w *Writer) Data(ctx context.Context, r io.Reader, size int64, holes func() []Extent) (Content, int64, error) {
+	return w.Store(ctx, &Source{R: r, Size: size, Holes: holes})
+}
+
+// Store stores the data of a file: all that R gives. n is how many bytes that was.
 //
 // Up to smallFile bytes go into a pack, up to wholeFile into an object, and more is cut by content.
-func (w *Writer) Data(ctx context.Context, r io.Reader, size int64, holes func() []Extent) (c Content, n int64, err error) {
-	r = &ctxReader{ctx, r}
-	if size > wholeFile {
-		n, err = w.cut(ctx, r, &c)
+func (w *Writer) Store(ctx context.Context, s *Source) (c Content, n int64, err error) {
+	r := &ctxReader{ctx, s.R}
+	if s.Size > wholeFile || s.Begun != nil {
+		n, err = w.cut(ctx, r, &c, s)
 	} else {
-		n, err = w.whole(ctx, r, size, &c)
+		n, err = w.whole(ctx, r, &c, s)
 	}
-	if err == nil && holes != nil {
-		err = w.sparse(ctx, holes(), &c)
+	if err == nil && s.Holes != nil {
+		err = w.sparse(ctx, s.Holes(), &c)
 	}
 	return c, n, err
 }
 
 // whole stores a file that fits memory. If it has grown beyond wholeFile, the rest is cut.
-func (w *Writer) whole(ctx context.Context, r io.Reader, size int64, c *Content) (int64, error) {
-	b := make([]byte, max(size, 0)+1) // the byte more finds the end
+func (w *Writer) whole(ctx context.Context, r io.Reader, c *Content, s *Source) (int64, error) {
+	b := make([]byte, max(s.Size, 0)+1) // the byte more finds the end
 	n, err := io.ReadFull(r, b)
 	switch {
 	case errors.Is(err, io.EOF):
 		return 0, nil
 	case errors.Is(err, io.ErrUnexpectedEOF):
 	case err == nil:
-		return w.cut(ctx, io.MultiReader(&bytesReader{b}, r), c)
+		return w.cut(ctx, io.MultiReader(&bytesReader{b}, r), c, s)
 	default:
 		return int64(n), err
 	}
@@ -62,7 +84,7 @@ func (w *Writer) whole(ctx context.Context, r io.Reader, size int64, c *Content)
 }
 
 // cut stores a file in pieces that are cut by its content: so what is inserted changes few of them.
-func (w *Writer) cut(ctx context.Context, r io.Reader, c *Content) (n int64, err error) {
+func (w *Writer) cut(ctx context.Context, r io.Reader, c *Content, s *Source) (n int64, err error) {
 	var buf []byte
 	select {
 	case buf = <-w.cuts:
@@ -77,6 +99,11 @@ func (w *Writer) cut(ctx context.Context, r io.Reader, c *Content) (n int64, err
 	cutter, err := chunkers.NewChunkerBuffer(cutAlgorithm, r, &o, buf)
 	if err != nil {
 		return 0, err
+	}
+	data := int64(0)
+	if s.Begun != nil {
+		c.Pieces, c.Lists = slices.Clone(s.Begun.Content.Pieces), slices.Clone(s.Begun.Content.Lists)
+		data = c.data()
 	}
 	for end := false; !end; {
 		b, err := cutter.Next()
@@ -96,11 +123,39 @@ func (w *Writer) cut(ctx context.Context, r io.Reader, c *Content) (n int64, err
 				return n, err
 			}
 		}
+		if err := s.note(c, data+n); err != nil {
+			return n, err
+		}
 	}
 	if len(c.Pieces) > maxInline || len(c.Lists) > 0 && len(c.Pieces) > 0 {
 		return n, w.list(ctx, c)
 	}
 	return n, nil
+}
+
+// note has checkpoints know that data bytes of a file are stored, and tells that a piece is.
+func (s *Source) note(c *Content, data int64) error {
+	if s.In != nil {
+		e := *s.Of
+		e.Content, e.Of = Content{Pieces: slices.Clip(c.Pieces), Lists: slices.Clip(c.Lists)}, e.Attr.Size
+		end := data
+		if s.Holes != nil {
+			for _, h := range s.Holes() {
+				if h.Off > end {
+					break
+				}
+				e.Content.Holes = append(e.Content.Holes, h)
+				end += h.Len
+			}
+		}
+		if e.Attr.Size = uint64(end); e.Attr.Size <= e.Of && len(e.Content.Holes) <= maxInlineHoles {
+			s.In.underway(&e)
+		}
+	}
+	if s.Each == nil {
+		return nil
+	}
+	return s.Each()
 }
 
 // list moves c's pieces to a list.

@@ -25,6 +25,7 @@ type DirWriter struct {
 	size  int
 	runs  []run
 	below map[string]*DirWriter // directories of it that it has no line of yet
+	files map[string]*Entry     // that are being stored, as far as they are
 	done  *Entry                // of it, closed
 }
 
@@ -66,6 +67,16 @@ func (d *DirWriter) In(up *DirWriter, e *Entry) {
 	up.below[e.Name] = d
 }
 
+// underway notes what was stored of a file of d.
+func (d *DirWriter) underway(e *Entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.files == nil {
+		d.files = make(map[string]*Entry)
+	}
+	d.files[e.Name] = e
+}
+
 // Add adds an entry. Of two with one name the directory has one.
 func (d *DirWriter) Add(ctx context.Context, e *Entry) error {
 	if err := vfs.CheckName(e.Name); err != nil {
@@ -80,9 +91,8 @@ func (d *DirWriter) Add(ctx context.Context, e *Entry) error {
 	}
 	d.mu.Lock()
 	d.held = append(d.held, heldLine{e.Name, line})
-	if e.Attr.Type == vfs.TypeDir {
-		delete(d.below, e.Name)
-	}
+	delete(d.below, e.Name)
+	delete(d.files, e.Name)
 	d.size += len(line)
 	large := d.size >= d.w.maxDirHeld
 	d.mu.Unlock()

@@ -21,6 +21,8 @@ type Entry struct {
 	Content Content // of a regular file
 	Extra   Extra
 	Changed bool // it changed each time that it was read: the content may be of no single moment
+	// Of is not 0 in a checkpoint, for a file that was being stored: the entry is its beginning, and Of its size.
+	Of uint64
 
 	listing listing // of a directory
 }
@@ -105,6 +107,7 @@ type line struct {
 	Extra   *Extra   `json:"extra,omitempty"`
 	List    *listing `json:"list,omitempty"`
 	Changed bool     `json:"changed,omitempty"`
+	Of      uint64   `json:"of,omitempty"`
 }
 
 // encode appends e as a line.
@@ -112,7 +115,7 @@ func (e *Entry) encode(b []byte) ([]byte, error) {
 	a := &e.Attr
 	l := line{
 		Name: text(e.Name), Type: a.Type, Valid: a.Valid & kept, Mode: a.Mode, Nlink: a.Nlink, UID: a.UID, GID: a.GID,
-		Size: a.Size, Used: a.Used, ID: a.FileID, Rdev: a.Rdev, Target: text(e.Target), Changed: e.Changed,
+		Size: a.Size, Used: a.Used, ID: a.FileID, Rdev: a.Rdev, Target: text(e.Target), Changed: e.Changed, Of: e.Of,
 	}
 	if a.Has(vfs.MaskFSID) {
 		l.FSID = &a.FSID
@@ -155,7 +158,7 @@ func decodeEntry(b []byte, root bool) (*Entry, error) {
 	if err := unmarshal(b, &l); err != nil {
 		return nil, err
 	}
-	e := &Entry{Name: string(l.Name), Target: string(l.Target), Changed: l.Changed}
+	e := &Entry{Name: string(l.Name), Target: string(l.Target), Changed: l.Changed, Of: l.Of}
 	if root != (l.Name == "") {
 		return nil, errors.New("a name is missing, or the root has one")
 	}
@@ -164,6 +167,9 @@ func decodeEntry(b []byte, root bool) (*Entry, error) {
 	}
 	if l.Type < vfs.TypeReg || l.Type > vfs.TypeFIFO || root && l.Type != vfs.TypeDir {
 		return nil, fmt.Errorf("an object of type %d", l.Type)
+	}
+	if l.Of != 0 && (l.Type != vfs.TypeReg || l.Of < l.Size) {
+		return nil, fmt.Errorf("%d bytes are the beginning of %d", l.Size, l.Of)
 	}
 	if l.Valid&^kept != 0 || l.Valid&vfs.MaskType == 0 || l.Mode > 07777 || l.Size > math.MaxInt64 || l.Used > math.MaxInt64 {
 		return nil, errors.New("attributes that cannot be")

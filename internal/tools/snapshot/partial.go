@@ -86,6 +86,7 @@ type cut struct {
 	entry Entry
 	lines []heldLine
 	runs  []run
+	files []*Entry
 	below []*cut
 	done  *Entry // it is closed, and the others are not set
 }
@@ -98,6 +99,7 @@ func (d *DirWriter) cut() *cut {
 	var below []*DirWriter
 	if d.done == nil {
 		c.lines, c.runs = slices.Clone(d.held), slices.Clone(d.runs)
+		c.files = slices.Collect(maps.Values(d.files))
 		below = slices.Collect(maps.Values(d.below))
 	}
 	d.mu.Unlock()
@@ -134,24 +136,43 @@ func (c *checkpoint) entry(ctx context.Context, d *cut) (*Entry, error) {
 	if d.done != nil {
 		return d.done, nil
 	}
+	for _, f := range d.files {
+		e := *f
+		if n := len(e.Content.Pieces); n > maxInline || n > 0 && len(e.Content.Lists) > 0 {
+			if err := c.w.list(ctx, &e.Content); err != nil {
+				return nil, err
+			}
+		}
+		if err := c.line(ctx, d, &e); err != nil {
+			return nil, err
+		}
+	}
 	for _, b := range d.below {
 		e, err := c.entry(ctx, b)
 		if err == nil {
-			err = c.w.far(ctx, &e.Extra)
+			err = c.line(ctx, d, e)
 		}
 		if err != nil {
 			return nil, err
 		}
-		line, err := e.encode(nil)
-		if err != nil {
-			return nil, err
-		}
-		d.lines = append(d.lines, heldLine{e.Name, line})
 	}
 	e := d.entry
 	var err error
 	e.listing, err = c.list(ctx, d)
 	return &e, err
+}
+
+// line adds a line to a directory.
+func (c *checkpoint) line(ctx context.Context, d *cut, e *Entry) error {
+	if err := c.w.far(ctx, &e.Extra); err != nil {
+		return err
+	}
+	line, err := e.encode(nil)
+	if err != nil {
+		return err
+	}
+	d.lines = append(d.lines, heldLine{e.Name, line})
+	return nil
 }
 
 // list writes the lines of a directory.
