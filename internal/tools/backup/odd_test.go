@@ -53,10 +53,15 @@ func (b *bed) remove(name string) {
 	}
 }
 
-// content is what a snapshot has of a file.
+// content is what a snapshot has of a file in its top directory.
 func content(t *testing.T, s *snapshot.Snapshot, name string) string {
 	t.Helper()
-	f, o, err := s.FS().Open(t.Context(), vfs.At{H: lookup(t, s, name)}, &vfs.OpenHow{Access: vfs.ShareRead})
+	return contentOf(t, s, lookup(t, s, name))
+}
+
+func contentOf(t *testing.T, s *snapshot.Snapshot, h vfs.Handle) string {
+	t.Helper()
+	f, o, err := s.FS().Open(t.Context(), vfs.At{H: h}, &vfs.OpenHow{Access: vfs.ShareRead})
 	if err != nil {
 		t.Fatal(err)
 	}
