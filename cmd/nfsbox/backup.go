@@ -13,6 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/silence"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
+	"github.com/nfsbox/nfsbox/internal/tools/snapshot/lease"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -146,6 +147,11 @@ func (c *backupCmd) all(e *env, o backup.Options, sum *backupSummary) (err error
 	if store != nil {
 		defer func() { err = errors.Join(err, store.Close()) }()
 		o.Store = store
+		end, err := c.lease(e, store, &o)
+		if err != nil {
+			return err
+		}
+		defer end()
 		if o.Base, err = backup.Latest(e.ctx, store, c.Name, o.Progress); err == nil {
 			o.Partial, err = backup.Partial(e.ctx, store, c.Name, o.Base, o.Progress)
 		}
@@ -167,6 +173,38 @@ func (c *backupCmd) all(e *env, o backup.Options, sum *backupSummary) (err error
 		return &exitError{status: exitDiffers}
 	}
 	return nil
+}
+
+// pruneWait is how long a backup waits for a prune of the store that is under way.
+const pruneWait = time.Hour
+
+// lease has a prune of the store, by whomever, keep what the backup relies on, until end is called. Nothing is in the store for a
+// dry run. The lease outlasts an interruption, as what was done is noted then.
+func (c *backupCmd) lease(e *env, store *place.Store, o *backup.Options) (end func(), err error) {
+	if c.DryRun {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(e.ctx))
+	stop := context.AfterFunc(e.ctx, cancel)
+	host, _ := os.Hostname() // a lease may lack it
+	l, err := lease.Take(ctx, store, lease.Options{
+		Kind: lease.Backup, Now: time.Now, Rand: randReader(e.rand), Host: host, Command: "backup", Wait: pruneWait,
+		Waiting: func(h lease.Holder) {
+			o.Progress.Report(progress.Event{Type: "note", Kind: "waiting", Message: "it waits until this has ended: " + h.Text()})
+		},
+	})
+	stop()
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("a lease in %s: %w", store.Text, errors.Join(e.ctx.Err(), err))
+	}
+	o.Prove = l.Prove
+	return func() {
+		defer cancel()
+		if err := l.Close(); err != nil {
+			o.Progress.Report(progress.Event{Type: "note", Kind: "lease", Message: fmt.Sprintf("the lease in the store ends by its age: %v", err)})
+		}
+	}, nil
 }
 
 // open opens the store. It is nil if there is none, and it is not to be made.
