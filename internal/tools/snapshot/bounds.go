@@ -51,7 +51,8 @@ const (
 	mergeRuns = 16
 	// tableObjects is how many sums a table has.
 	tableObjects = 16384
-	// packsOpen is how many packs are filled at once, so that one can be stored while another fills.
+	// packsOpen is how many packs are in memory, so that one can be stored while another fills. What is packed waits
+	// while both are full.
 	packsOpen = 2
 	// cutsOpen is how many large files are cut at once. Each takes two buffers of maxPiece.
 	cutsOpen = 2

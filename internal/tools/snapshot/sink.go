@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -212,22 +213,28 @@ func (s *sink) known(ctx context.Context, sum object.Sum) (int64, error) {
 // packer fills packs with small pieces. It is safe for concurrent use.
 type packer struct {
 	sink *sink
-	full chan struct{} // a place for each pack that is being stored
+	free chan []byte // packsOpen buffers, that no pack has; nil: not made yet
 
 	mu     sync.Mutex
 	number int64
 	buf    []byte // nil: none is open
 }
 
-func newPacker(s *sink) *packer { return &packer{sink: s, full: make(chan struct{}, packsOpen-1)} }
+func newPacker(s *sink) *packer {
+	p := &packer{sink: s, free: make(chan []byte, packsOpen)}
+	for range packsOpen {
+		p.free <- nil
+	}
+	return p
+}
 
 // add puts b, which is not empty and at most smallFile bytes long, into a pack. The call that fills a
-// pack stores it, and waits while another is stored.
+// pack stores it. Others fill the next, and wait when that is full, too.
 func (p *packer) add(ctx context.Context, b []byte) (Piece, error) {
 	stored, packed := p.sink.pack(b)
 	piece := Piece{Size: int64(len(b)), Packed: packed, Sum: digest(object.SumOf(stored))}
 	p.mu.Lock()
-	number, full, err := p.room(len(stored))
+	number, full, err := p.room(ctx, len(stored))
 	if err == nil {
 		at := p.number
 		piece.Pack, piece.At = &at, int64(len(p.buf))
@@ -235,36 +242,43 @@ func (p *packer) add(ctx context.Context, b []byte) (Piece, error) {
 	}
 	p.mu.Unlock()
 	if full != nil {
-		err = p.store(ctx, number, full)
+		err = cmp.Or(err, p.store(ctx, number, full))
 	}
 	return piece, err
 }
 
-// room makes room for n bytes. It returns the pack that is full by now, if one is.
-func (p *packer) room(n int) (number int64, full []byte, err error) {
+// room makes room for n bytes. It returns the pack that is full by now, if one is, which the caller stores. It waits,
+// with p.mu, until there is a buffer: who has one stores it without p.mu.
+func (p *packer) room(ctx context.Context, n int) (number int64, full []byte, err error) {
 	if len(p.buf)+n > maxPack {
 		number, full, p.buf = p.number, p.buf, nil
 	}
-	if p.buf == nil {
-		if p.number, err = p.sink.number(); err != nil {
-			return number, full, err
-		}
+	if p.buf != nil {
+		return number, full, nil
+	}
+	var buf []byte
+	select {
+	case buf = <-p.free:
+	case <-ctx.Done():
+		return number, full, ctx.Err()
+	}
+	if p.number, err = p.sink.number(); err != nil {
+		p.free <- buf
+		return number, full, err
+	}
+	if p.buf = buf; buf == nil {
 		p.buf = make([]byte, 0, n)
 	}
 	return number, full, nil
 }
 
+// store stores a pack, and lets others have its buffer: not after an error, when the store may still read it.
 func (p *packer) store(ctx context.Context, number int64, full []byte) error {
-	select {
-	case p.full <- struct{}{}:
-	case <-ctx.Done():
-		p.sink.mu.Lock()
-		defer p.sink.mu.Unlock()
-		p.sink.failLocked(ctx.Err())
-		return ctx.Err()
-	}
-	defer func() { <-p.full }()
 	_, err := p.sink.complete(ctx, number, full)
+	if err != nil {
+		full = nil
+	}
+	p.free <- full[:0]
 	return err
 }
 
