@@ -72,7 +72,7 @@ func (c *catCmd) file(ctx context.Context, out *output, p *place.Place, r vfs.Re
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close(ctx)) }()
-	local := !place.IsURL(p.Text)
+	local := p.IsLocal()
 	size := r.Attr.Size
 	if local && (c.Tail != nil || c.Offset < 0) {
 		if size, err = sizeOf(ctx, f, size, buf); err != nil {

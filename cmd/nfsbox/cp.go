@@ -248,6 +248,7 @@ func (c *cpCmd) all(e *env, sources []string, dest string, named *namedJob, trac
 	if err != nil {
 		return nil, err
 	}
+	po.Change = true
 	dst, err := place.Open(e.ctx, dest, po)
 	if err != nil && !errors.Is(err, place.ErrUsage) && !errors.Is(err, place.ErrUnreachable) {
 		if inside, _ := named.remembered(); inside {

@@ -318,7 +318,7 @@ func (d *destination) receive(src *place.Place, attr *vfs.Attr) (at spot, skip b
 // refuseItself compares two paths of this host: it refuses to copy a directory to a path within
 // it, and anything else onto itself. Over the network, package job checks that.
 func (d *destination) refuseItself(src *place.Place, isDir bool, to string) error {
-	if _, _, _, snap := divideSnapshot(src.Text); snap || place.IsURL(src.Text) || place.IsURL(d.Text) {
+	if !src.IsLocal() || !d.IsLocal() {
 		return nil
 	}
 	from, err := os.Lstat(src.Text)

@@ -43,6 +43,7 @@ func (r *cpRun) one(source string) (err error) {
 		return err
 	}
 	po.OneFileSystem = r.OneFileSystem
+	po.Note = noteOf(r.tracker)
 	src, err := r.source(source, po)
 	if err != nil {
 		return err
@@ -65,6 +66,11 @@ func (r *cpRun) one(source string) (err error) {
 		return refused(fmt.Errorf("%s: %w: --files-from lists paths in one", source, vfs.ErrNotDir))
 	}
 	return r.receive(src, &from, po)
+}
+
+// noteOf reports what there is to say of a snapshot.
+func noteOf(t *progress.Tracker) func(text string) {
+	return func(text string) { t.Report(progress.Event{Type: "note", Message: text}) }
 }
 
 // source opens SOURCE.
@@ -171,6 +177,9 @@ func sameStill(ctx context.Context, src *place.Place, from *vfs.Resolved, po pla
 	now, err := src.FS.GetAttr(ctx, from.Handle, vfs.MaskV3)
 	if err == nil && now.Ctime.Equal(from.Attr.Ctime) {
 		return nil
+	}
+	if _, kept := src.Snapshot(); kept {
+		return nil // by the same name there may be a newer one
 	}
 	again, err := place.Open(ctx, src.Text, beside(po))
 	if err != nil {

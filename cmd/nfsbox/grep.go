@@ -435,7 +435,7 @@ func (v *grepVisitor) Fault(_ context.Context, d *walk.Dir, name string, err err
 // add has a file searched.
 func (v *grepVisitor) add(name string, h vfs.Handle, a *vfs.Attr) error {
 	f := search.File{FS: v.p.FS, Handle: h, Size: a.Size, Name: name}
-	if !place.IsURL(v.p.Text) {
+	if v.p.IsLocal() {
 		f.Size = 0 // the kernel knows where a local file ends; in /sys st_size does not say
 	}
 	return v.group.Add(f)

@@ -35,6 +35,7 @@ func (f *verbFlags) begin(e *env) (*verb, error) {
 	if err != nil {
 		return nil, err
 	}
+	po.Change = true
 	out := newOutput(e, f.JSON)
 	return &verb{f, out, e, out.watch(e, po)}, nil
 }

@@ -174,9 +174,10 @@ type listSummary struct {
 	Errors  uint64 `json:"errors"`
 }
 
-// watch adds to po what reports silent servers, and ends what waits when the command does.
+// watch adds to po what reports silent servers and incomplete snapshots, and ends what waits when the command does.
 func (o *output) watch(e *env, po place.Options) place.Options {
 	po.Dial = append(slices.Clip(po.Dial), watched(e, o.onSilence())...)
+	po.Note = o.note
 	return po
 }
 

@@ -175,6 +175,7 @@ func (r *removal) begin() (err error) {
 	}
 	r.watched = watched(r.e, silence.Track(r.tracker))
 	r.po, err = r.place(false)
+	r.po.Change = true
 	return err
 }
 

@@ -252,7 +252,7 @@ type speller struct {
 func spell(p *place.Place) *speller {
 	text := p.Text
 	u, err := nfsbox.ParseURL(text)
-	if !place.IsURL(text) || err != nil {
+	if _, kept := p.Snapshot(); kept || !place.IsURL(text) || err != nil {
 		text = trimSlashes(text)
 		return &speller{head: text, path: text}
 	}

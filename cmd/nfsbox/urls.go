@@ -56,6 +56,19 @@ any directory or file. In it %XX stands for a byte; a question mark has to be wr
 arguments, and with nothing escaped; patterns are those of URLs. A path of this host that is there wins:
 HOST:/EXPORT/PATH is that file, if there is one of this very name. With a slash before the colon, as in
 ./HOST:/PATH, it is always a path of this host, and so on Windows is one with a drive.`},
+		{"Stores and snapshots", `A store, which nfsbox backup writes to, is a directory of this host. What it keeps is a place, too, as far as
+nothing is to be changed there:
+
+  STORE::NAME[@ID][/PATH]
+
+NAME alone is the newest complete snapshot of that name; an incomplete one is named by its ID alone. nfsbox
+snapshots ls STORE lists them. PATH is as it is typed: nothing in it is escaped, and there are no patterns.
+What is there by the very name wins, and so does a path of this host if STORE is no directory. cp -r of a
+snapshot itself makes a directory NAME.
+
+  nfsbox ls /backup::home/ann
+  nfsbox cp -r /backup::home@20261128t230000.000z/ann .
+  nfsbox verify nfs://filer/export/home /backup::home`},
 		{"Patterns", `In the path of a URL *, [ and ? (as %3F) stand for names that are there, as a shell has them, and with a
 slash behind them for directories alone. Names that begin with a dot need a pattern that does. Escaped, as
 %2A and %5B, they stand for themselves. So they do in the name of what is to be made: of mkdir, and of the

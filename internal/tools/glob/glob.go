@@ -74,11 +74,11 @@ func OrItself(each iter.Seq2[string, error]) iter.Seq2[string, error] {
 }
 
 // matches are the places that an argument stands for. The patterns are those of find, in
-// the path of a URL: patterns of local paths are the shell's. One with a slash behind it stands for
+// the path of a URL: patterns of local paths are the shell's, and a path in a snapshot has none. One with a slash behind it stands for
 // directories. It is an error if nothing is there that it stands for.
 func matches(ctx context.Context, arg string, po place.Options) ([]string, error) {
 	u, err := nfsbox.ParseURL(arg)
-	if !place.IsURL(arg) || err != nil {
+	if _, _, _, kept := place.Divide(arg); kept || !place.IsURL(arg) || err != nil {
 		return []string{arg}, nil // what is wrong with it, opening it says
 	}
 	dir, parts := patternOf(arg)

@@ -14,9 +14,11 @@ import (
 
 // Above yields the attributes of the directories above the root of FS, from the nearest up, as far
 // as they can be looked at; after Follow, of those above what that has opened. The FS itself does not
-// show them: its root is its own "..".
+// show them: its root is its own "..". A snapshot has none.
 func (p *Place) Above(ctx context.Context) iter.Seq[vfs.Attr] {
 	switch {
+	case p.snap != nil:
+		return func(func(vfs.Attr) bool) {}
 	case p.nfs != nil:
 		return func(yield func(vfs.Attr) bool) { aboveMounted(ctx, p.nfs, yield) }
 	case p.far != nil:

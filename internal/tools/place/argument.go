@@ -19,8 +19,13 @@ import (
 // Meant returns what a user means by arg: HOST:/PATH and [ADDRESS]:/PATH, as mount(8) and rsync have
 // them, are nfs://HOST/PATH, unless a file of this host has that very name. With a slash before the
 // colon an argument is a path of this host. On Windows so is one with a drive. In the path *, [ and ? are
-// patterns, as in a URL, and nothing is escaped. Anything else is returned as it is.
+// patterns, as in a URL, and nothing is escaped. So is HOST:/PATH in front of "::", the store of a snapshot. Anything else is returned as it is.
 func Meant(arg string) string {
+	if store, _, _, ok := divide(arg); ok && !exists(arg) {
+		if meant := Meant(store); meant != store {
+			return meant + arg[len(store):]
+		}
+	}
 	host, path, ok := remote(arg, runtime.GOOS == "windows")
 	if !ok || exists(arg) {
 		return arg
@@ -61,14 +66,17 @@ func spelled(arg string) string {
 	if !IsURL(arg) {
 		return filepath.ToSlash(arg)
 	}
-	arg, _, _ = strings.Cut(arg, "?")
-	return arg
+	short, _, _ := strings.Cut(arg, "?")
+	if store, _, _, ok := divide(arg); ok && len(store) > len(short) {
+		return arg // what is behind the arguments is a path in a snapshot
+	}
+	return short
 }
 
 // Spelled is Text as data: in the path of a URL all bytes that cannot stand there are escaped, and what
 // was escaped stays so. A path of this host is as it was typed.
 func (p *Place) Spelled() string {
-	if !IsURL(p.Text) {
+	if !IsURL(p.Text) || p.snap != nil {
 		return p.Text
 	}
 	path, _, _ := strings.Cut(p.Text, "?")

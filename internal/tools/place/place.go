@@ -1,6 +1,10 @@
-// Package place opens what users type: a path of this host or an nfs:// URL becomes a
+// Package place opens what users type: a path of this host, an nfs:// URL or a snapshot becomes a
 // [vfs.FS] and a path in it. Commands take places; no package below them parses an argument. What
-// is typed passes through [Meant] first.
+// is typed passes through [Meant] first. [OpenStore] opens what snapshots are kept in.
+//
+// STORE::NAME[@ID][/PATH] is a place in a snapshot: of that ID, or the newest complete one of that name. What this host, or a
+// server, has by that very name wins. PATH is as it is typed: nothing in it is escaped, or a pattern. It is read only,
+// without a lock, and has the memory of its snapshot, whatever the size of the tree.
 //
 // A local place is rooted as deep as the argument allows: at the directory it names, or at
 // the directory that holds the file it names. Nothing done through its FS can reach outside
@@ -21,6 +25,7 @@ import (
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/tools/dirfs"
+	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -47,6 +52,10 @@ type Options struct {
 	OneFileSystem bool
 	// Dial is further options for nfs:// places.
 	Dial []nfsbox.Option
+	// Change says that something is to be changed there. A place in a snapshot is then ErrUsage.
+	Change bool
+	// Note is told that a snapshot is incomplete; nil: nobody is.
+	Note func(text string)
 }
 
 // Place is an open place. The caller closes it.
@@ -59,6 +68,9 @@ type Place struct {
 	far  *Place       // the place that Follow has opened
 	told bool         // the result of opening was used; from then on the server is asked
 	ends func() error // closes what Of was given; nil: nothing more
+
+	snap  *snapshot.Snapshot // that the place is in
+	store *Store             // that has it
 }
 
 // Of is the place of a path in a file system that somebody else has opened, as text names it. Close calls ends, too.
@@ -77,11 +89,16 @@ func IsURL(arg string) bool {
 // the path ([Reached]). A path that a server does not export is ErrUnreachable, as a [NoExport] if the
 // server says what it exports.
 func Open(ctx context.Context, arg string, o Options) (*Place, error) {
+	if strings.HasPrefix(arg, "nfs://") {
+		p, err := openNFS(ctx, arg, true, o)
+		return orSnapshot(ctx, arg, o, p, err)
+	}
+	if p, err := openDivided(ctx, arg, o); !errors.Is(err, errPlain) {
+		return p, err
+	}
 	switch {
 	case arg == "":
 		return nil, fmt.Errorf("an empty argument is %w; give a path or nfs://host/export/path", ErrUsage)
-	case strings.HasPrefix(arg, "nfs://"):
-		return openNFS(ctx, arg, true, o)
 	case IsURL(arg):
 		scheme, _, _ := strings.Cut(arg, "://")
 		return nil, fmt.Errorf("%s:// is %w that this version knows; give a path or nfs://host/export/path", scheme, ErrUsage)
@@ -138,6 +155,9 @@ func OpenName(ctx context.Context, arg string, o Options) (*Place, error) {
 	dir, name, ok := divided(arg)
 	if !ok {
 		return Open(ctx, arg, o)
+	}
+	if p, err := openDivided(ctx, arg, o); !errors.Is(err, errPlain) {
+		return p, err
 	}
 	// A directory that is not there must not become a name in the one above.
 	p, err := openNFS(ctx, dir, false, o)
@@ -232,7 +252,7 @@ func (p *Place) Resolve(ctx context.Context, follow bool) (vfs.Resolved, error) 
 // which on this host may be another than FS. The place closes that. A link of a server that
 // leads out of its own directory is an error. Errors are those of Resolve.
 func (p *Place) Follow(ctx context.Context) (vfs.FS, vfs.Resolved, error) {
-	if p.nfs != nil {
+	if !p.IsLocal() {
 		r, err := p.Resolve(ctx, true)
 		return p.FS, r, err
 	}
@@ -265,7 +285,7 @@ func (p *Place) look(ctx context.Context, follow bool) (vfs.Resolved, error) {
 	if err != nil {
 		return vfs.Resolved{}, err
 	}
-	r, err := vfs.Resolve(ctx, vfs.Inside(p.FS), root, p.Path, follow && p.nfs != nil)
+	r, err := vfs.Resolve(ctx, vfs.Inside(p.FS), root, p.Path, follow && !p.IsLocal())
 	if err == nil && follow && r.Attr.Type == vfs.TypeSymlink {
 		err = fmt.Errorf("the symbolic link leads nowhere: %w", vfs.ErrNoEnt)
 	}
@@ -312,8 +332,11 @@ func (p *Place) SetMaxLoad(n int) error {
 }
 
 // Base is the last part of the argument's path, which a copy gets as its name; "" for the root
-// of a server.
+// of a server. Of a snapshot itself it is the name.
 func (p *Place) Base() string {
+	if p.snap != nil {
+		return p.snapshotBase()
+	}
 	text := p.Text
 	if u, err := nfsbox.ParseURL(text); err == nil && p.nfs != nil {
 		text = u.Path
@@ -346,6 +369,9 @@ func (p *Place) Mounts() uint64 {
 func (p *Place) Close() error {
 	if p.nfs != nil {
 		return p.nfs.Close()
+	}
+	if p.store != nil {
+		return p.store.Close()
 	}
 	err := vfs.CloseFS(p.FS)
 	if p.far != nil {
