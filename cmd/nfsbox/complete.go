@@ -82,6 +82,10 @@ func (e *env) complete(ctx context.Context, word string, found chan<- []string) 
 		found <- e.aliases(word)
 		return
 	}
+	if at := strings.LastIndex(word, "::"); at > 0 && !strings.Contains(word[at:], "/") {
+		found <- e.snapshotsNamed(ctx, word[:at], word[at+len("::"):])
+		return
+	}
 	at := strings.LastIndexAny(word, ":/") + 1
 	base, begun := word[:at], word[at:]
 	dir, err := e.meant(base)
@@ -104,6 +108,24 @@ func (e *env) complete(ctx context.Context, word string, found chan<- []string) 
 		found <- namesIn(ctx, p, base, begun, escape)
 		_ = p.Close() // nothing was written
 	}
+}
+
+// snapshotsNamed are the names of snapshots in a store that begin so, and behind "@" their ids.
+func (e *env) snapshotsNamed(ctx context.Context, store, begun string) (found []string) {
+	at, err := e.meant(store)
+	if err != nil {
+		return nil
+	}
+	s, err := place.OpenStore(ctx, at, place.StoreOptions{Dial: []nfsbox.Option{nfsbox.WithStop(ctx)}})
+	if err != nil {
+		return nil
+	}
+	names, _ := s.Snapshots(ctx, begun) // what was found is offered
+	_ = s.Close()                       // nothing was written
+	for _, name := range names[:min(len(names), maxCompletions)] {
+		found = append(found, store+"::"+name)
+	}
+	return found
 }
 
 // escapeName is a name in the path of a URL. All is escaped that means something to a shell: the

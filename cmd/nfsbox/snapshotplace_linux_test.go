@@ -74,6 +74,21 @@ func TestSnapshotIsPlace(t *testing.T) {
 	}
 }
 
+// TestSnapshotCompleted: behind "::" names of snapshots are offered, and behind "@" ids.
+func TestSnapshotCompleted(t *testing.T) {
+	text := keptTree(t)
+	for word, want := range map[string]string{
+		"store::": "store::home\n", "./store::ho": "./store::home\n", "store::home@2": "store::" + text + "\n",
+		"store::x": "", "tree::": "", "none::": "", "store::HO": "", "::": "",
+	} {
+		found := make(chan []string, 1)
+		(&env{}).complete(t.Context(), word, found)
+		if got := <-found; strings.Join(append(got, ""), "\n") != want {
+			t.Errorf("%q becomes %q, want %q", word, got, want)
+		}
+	}
+}
+
 // TestSnapshotIsReadOnly: nothing can be changed in a snapshot, what is not there is told with what is, and a path of this host wins.
 func TestSnapshotIsReadOnly(t *testing.T) {
 	keptTree(t)
