@@ -110,3 +110,28 @@ func TestDocsCommandsAreFound(t *testing.T) {
 		}
 	}
 }
+
+// TestDocsBackupUnit: the page on backups has the example of a unit as it is, and what that runs parses.
+func TestDocsBackupUnit(t *testing.T) {
+	page, err := os.ReadFile("../../docs/backup.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit, err := os.ReadFile("../../packaging/examples/nfsbox-backup.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), string(unit)) {
+		t.Error("docs/backup.md has another unit than packaging/examples")
+	}
+	n := 0
+	for line := range strings.Lines(string(unit)) {
+		if args, ok := strings.CutPrefix(line, "ExecStart=/usr/bin/nfsbox snapshots "); ok {
+			n++
+			parse(t, "nfsbox-backup.service", append([]string{"snapshots"}, strings.Fields(args)...))
+		}
+	}
+	if n < 2 {
+		t.Errorf("only %d commands were found", n)
+	}
+}

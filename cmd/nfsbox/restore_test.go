@@ -170,6 +170,14 @@ func TestRestoreDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+	said, _ := ask(t, 2, "snapshots", "check", "--progress=none", b.store)
+	if !strings.Contains(said, "damaged: object "+key+": ") || !strings.Contains(said, "  hurts "+b.text+": d/big\n") {
+		t.Error(said)
+	}
+	if said, _ := ask(t, 2, "snapshots", "check", "--json", b.store); !strings.Contains(said, `"type":"damage","object":"`+key+`","problem":"missing"`) ||
+		!strings.Contains(said, `"damaged_objects":1,"hurt_names":1,"hurt_snapshots":1,"errors":1,`) {
+		t.Error(said)
+	}
 	out := filepath.Join(t.TempDir(), "out")
 	for _, job := range []string{"", "--job=again"} {
 		args := []string{"restore", "--progress=none", b.store + "::home", out}

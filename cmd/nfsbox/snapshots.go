@@ -22,7 +22,9 @@ type snapshotsCmd struct {
 	Show snapshotsShowCmd `cmd:"" help:"Show all that a snapshot says of itself."`
 	Diff snapshotsDiffCmd `cmd:"" help:"Compare two snapshots by their manifests alone."`
 
+	Check  snapshotsCheckCmd  `cmd:"" help:"Look whether all is there that the snapshots need, and right."`
 	Forget snapshotsForgetCmd `cmd:"" help:"Remove snapshots that no rule keeps."`
+	Prune  snapshotsPruneCmd  `cmd:"" help:"Remove from the store what no snapshot needs."`
 }
 
 func (*snapshotsCmd) Help() string {
@@ -32,7 +34,7 @@ this host, or what docs/backup.md names besides. A snapshot is STORE::NAME@ID; S
 ls lists them, show says all of one, diff compares two. What is in a snapshot the commands show that show
 trees: nfsbox ls, stat, cat, find, du and verify take STORE::NAME/PATH as a place; nfsbox restore brings it back.
 
-forget removes snapshots by rules.
+check looks whether a store is whole, forget removes snapshots by rules, and prune what no snapshot needs any more.
 
 An incomplete snapshot, in which something of the tree is missing, is listed as such. It stands for NAME nowhere: name it
 with its ID.
@@ -40,7 +42,9 @@ with its ID.
   nfsbox snapshots ls /backup
   nfsbox snapshots show /backup::home
   nfsbox snapshots diff /backup::home@20261128t230000.000z /backup::home
-  nfsbox snapshots forget --keep-daily 7 --keep-weekly 5 /backup`
+  nfsbox snapshots forget --keep-daily 7 --keep-weekly 5 /backup
+  nfsbox snapshots prune /backup
+  nfsbox snapshots check /backup`
 }
 
 // snapshotsFlags are those of commands that open a store.

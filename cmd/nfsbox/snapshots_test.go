@@ -212,3 +212,26 @@ func TestSnapshotsForget(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// TestSnapshotsUpkeep: a store is checked, and what a forgotten snapshot had would be pruned; of an empty one nothing is.
+func TestSnapshotsUpkeep(t *testing.T) {
+	b := newRestoreBed(t)
+	for _, read := range []string{"--progress=none", "--read-data", "--read-data=50%"} {
+		if _, said := ask(t, 0, "snapshots", "check", "--no-progress", read, b.store); !strings.Contains(said, "all is there: 1 snapshot, ") || strings.Contains(said, "read: ") == (read == "--progress=none") {
+			t.Errorf("%s: %s", read, said)
+		}
+	}
+	ask(t, 1, "snapshots", "check", "--read-data=0%", b.store)
+	ask(t, 1, "snapshots", "check", b.tree)
+	if _, said := ask(t, 0, "snapshots", "prune", "--no-progress", b.store); !strings.Contains(said, "store: 1 snapshot, ") || strings.Contains(said, "removed") {
+		t.Error(said)
+	}
+	ask(t, 0, "snapshots", "forget", b.store, b.text)
+	if _, said := ask(t, 1, "snapshots", "prune", "--no-progress", b.store); !strings.Contains(said, "--all") {
+		t.Error(said)
+	}
+	// What is younger than an hour stays.
+	if out, _ := ask(t, 0, "snapshots", "prune", "--all", "--dry-run", "--json", "--no-progress", b.store); !strings.Contains(out, `"type":"summary","dry_run":true,"snapshots":0,`) || !strings.Contains(out, `"removed_objects":0,`) {
+		t.Error(out)
+	}
+}

@@ -37,7 +37,7 @@ any rule, and without NAME@ID, nothing is forgotten, with status 1.
 An incomplete snapshot is forgotten when a later complete one is kept, unless it is within --keep-within. One that is
 damaged is kept, and told of, with status 2: forget it by NAME@ID. What a backup has left to go on from stays without --partial.
 
-What only forgotten snapshots had stays in the store.
+What only forgotten snapshots had stays in the store until nfsbox snapshots prune removes it.
 
   nfsbox snapshots forget -n --name home --keep-daily 7 --keep-weekly 5 --keep-monthly 12 /backup
   nfsbox snapshots forget --keep-within 2w --keep-yearly 10 /backup

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/snapshot/lease"
+	"github.com/nfsbox/nfsbox/internal/tools/upkeep"
+)
+
+// maxWait bounds how long a prune with --wait waits for others. Then it gives way.
+const maxWait = 24 * time.Hour
+
+type snapshotsPruneCmd struct {
+	Store  string `arg:"" place:"" name:"STORE" help:"The store."`
+	DryRun bool   `name:"dry-run" short:"n" help:"Change nothing: say what would be removed."`
+	All    bool   `help:"Remove everything if the store has no snapshot at all."`
+	Wait   bool   `help:"Wait for backups, restores and checks that are under way, for a day at most, and do not give way."`
+	snapshotsFlags
+	progressFlags
+}
+
+func (*snapshotsPruneCmd) Help() string {
+	return `Removes what no snapshot needs: what forgotten snapshots alone had, and what backups have left that were killed. What a
+backup can go on from (partial in nfsbox snapshots ls) is kept.
+
+A prune is safe beside all else. Backups, restores and checks, also of other hosts, say in the store that they are under
+way; while one does, nothing is removed: the prune gives way, with status 2, or waits with --wait. A backup that begins meanwhile waits for it.
+What was killed counts for ten minutes. Nothing is removed if a snapshot cannot be read: what it needs is not known. Nor is
+anything if the store has no snapshot, as it may be another one than was meant: --all says that it is.
+
+What is younger than an hour stays for the next time.
+
+  nfsbox snapshots prune -n /backup
+  nfsbox snapshots prune --wait /backup`
+}
+
+// pruneSummary is the last event of snapshots prune.
+type pruneSummary struct {
+	upkeep.PruneSummary
+	Errors  uint64  `json:"errors"`
+	Seconds float64 `json:"seconds"`
+}
+
+func (c *snapshotsPruneCmd) Run(e *env) error {
+	began := time.Now()
+	var sum pruneSummary
+	r := &storeRun{output: newOutput(e, c.JSON), e: e}
+	r.sum = func(l listSummary) any {
+		sum.Errors, sum.Seconds = l.Errors, time.Since(began).Seconds()
+		return &sum
+	}
+	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true}, func(r *storeRun) (err error) {
+		l := r.lease()
+		if c.Wait {
+			l.Wait = maxWait
+			l.Waiting = func(h lease.Holder) { r.note("waiting for " + h.Text()) }
+		}
+		t := c.tracker(r)
+		sum.PruneSummary, err = upkeep.Prune(e.ctx, r.store, upkeep.PruneOptions{DryRun: c.DryRun, All: c.All, Lease: l, Progress: t})
+		err = errors.Join(err, t.Finish(nil))
+		if !r.json && !c.Quiet {
+			r.pruned(&sum.PruneSummary)
+		}
+		if errors.Is(err, upkeep.ErrEmpty) {
+			err = refused(err)
+		}
+		return aboutStore(r.store, r.held(err))
+	})
+}
+
+// pruned is the verdict of a prune.
+func (r *storeRun) pruned(s *upkeep.PruneSummary) {
+	gone := "removed: "
+	if s.DryRun {
+		gone = "would be removed: "
+	}
+	verdict(r.stderr,
+		line{"store: ", text(counted{s.Snapshots, "snapshot|snapshots"}, counted{s.Partials, "partial one|partial ones"}, counted{s.Objects, "object|objects"}) + sizeText(s.Objects, s.Bytes)},
+		line{gone, text(counted{s.Removed, "object|objects"}) + sizeText(s.Removed, s.RemovedBytes)},
+		line{"kept as they are young: ", text(counted{s.Young, "object|objects"}) + sizeText(s.Young, s.YoungBytes)},
+		line{"missing: ", text(counted{s.Missing, "object that snapshots need; nfsbox snapshots check says what it hurts|objects that snapshots need; nfsbox snapshots check says what they hurt"})},
+	)
+}
