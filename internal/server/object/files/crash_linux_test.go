@@ -175,8 +175,8 @@ func TestCrash(t *testing.T) {
 		for _, loss := range []sim.Loss{sim.LoseAll, sim.LoseSome} {
 			t.Run(fmt.Sprint(name, "/loss=", loss), func(t *testing.T) {
 				stride := 1
-				if testing.Short() {
-					stride = 7
+				if testing.Short() || slow {
+					stride = 11
 				}
 				for step := 0; ; step += stride {
 					if step > crashSteps {

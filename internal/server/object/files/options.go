@@ -36,8 +36,8 @@ const (
 	// another host has replaced it. Then that is the call's error.
 	maxAnew = 100
 
-	// lookPatience bounds how long a change is settled whose caller has gone, or whose
-	// answer was lost. Then its outcome is unknown.
+	// lookPatience bounds how long a change is settled, or a temporary removed, after the
+	// caller's context has ended. Then the outcome is unknown, or the temporary stays.
 	lookPatience = 30 * time.Second
 
 	// walkBatch is how many subdirectories a sweep remembers at a time.

@@ -108,7 +108,7 @@ func (t *temp) rename(ctx context.Context, name string) error {
 
 // look finds out whether name is t's. If it is another one's, that is stable.
 func (t *temp) look(ctx context.Context, name string) (whose, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookPatience)
+	ctx, cancel := lasting(ctx)
 	defer cancel()
 	s := t.s
 	h, a, err := s.lookup(ctx, t.in, name)

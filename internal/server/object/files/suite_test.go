@@ -22,7 +22,7 @@ var stacks = []struct {
 	racers int
 	make   func(t *testing.T) vfs.FS
 }{
-	{"memfs", 0, memory},
+	{"memfs", 100, memory},
 	{"localfs", 100, local},
 	{"loopback", 100, func(t *testing.T) vfs.FS { return dial(t, "nfs://"+serve(t, memory(t))+"/").FS() }},
 }
@@ -68,6 +68,9 @@ func inMemory(t *testing.T) string {
 func TestSuite(t *testing.T) {
 	for _, stack := range stacks {
 		t.Run(stack.name, func(t *testing.T) {
+			if slow && stack.name != "memfs" {
+				t.Skip("NOT TESTED with the race detector: the whole suite; TestHosts and TestWire are")
+			}
 			suite(t, stack.racers, func(t *testing.T) vfs.FS { return stack.make(t) })
 		})
 	}

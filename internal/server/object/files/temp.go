@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -20,6 +21,13 @@ type temp struct {
 
 	verf    vfs.Verifier
 	written bool // something was written unstably, under verf
+}
+
+// lasting returns a context that ends lookPatience after ctx.
+func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	long, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lookPatience, cancel) })
+	return long, func() { stop(); cancel() }
 }
 
 // newTemp makes a temp in the directory where it will stay.
@@ -87,7 +95,7 @@ func (t *temp) finish(ctx context.Context) error {
 // discard closes t, if it is open, and removes its temporary name, if it still has one. What cannot
 // be removed stays until a sweep.
 func (t *temp) discard(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookPatience)
+	ctx, cancel := lasting(ctx)
 	defer cancel()
 	if t.f != nil {
 		_ = t.f.Close(ctx) // its bytes are nobody's
