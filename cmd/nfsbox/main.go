@@ -290,6 +290,9 @@ func runCommand(e *env, args []string) int {
 		context.AfterFunc(e.ctx, func() { time.AfterFunc(doubled, stop) }) // a second one ends the process
 		defer stop()
 	}
+	if e.alone {
+		boundMemory(kctx.Command())
+	}
 	if kctx.Selected().Name == "serve" {
 		folded := e.stderr
 		e.stderr = raw // which gets a log
