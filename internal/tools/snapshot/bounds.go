@@ -66,4 +66,8 @@ const (
 	// its stored and plain size. More wait.
 	fetchUnit  = 1 << 20
 	fetchUnits = 96
+	// recentEntries is how many entries are kept decoded, and maxRecent how long the line of one may be that is. The next one in its
+	// place takes it.
+	recentEntries = 256
+	maxRecent     = 4 << 10
 )

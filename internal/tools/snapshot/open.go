@@ -1,11 +1,13 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -19,6 +21,7 @@ type Snapshot struct {
 	objects int64
 	root    *Entry
 	tag     [tagLen]byte // distinguishes the handles of snapshots
+	recent  [recentEntries]atomic.Pointer[recent]
 }
 
 // Open opens a snapshot that [Find] or [Snapshots] has returned.
@@ -158,7 +161,7 @@ func below(d *place, h *head, name string, part, off int64) place {
 
 // Entry returns what the snapshot has of an object, by its handle.
 func (s *Snapshot) Entry(ctx context.Context, h vfs.Handle) (*Entry, error) {
-	e, _, err := s.entry(ctx, h)
+	e, _, _, err := s.decode(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -166,37 +169,58 @@ func (s *Snapshot) Entry(ctx context.Context, h vfs.Handle) (*Entry, error) {
 	return &own, nil
 }
 
-// entry returns the entry of a handle.
+// recent is an entry that was asked for a short time ago.
+type recent struct {
+	at place
+	e  *Entry
+}
+
+// entry returns the entry of a handle, which nobody may change. A copy of a file asks for it many times.
 func (s *Snapshot) entry(ctx context.Context, h vfs.Handle) (*Entry, place, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, place{}, err
-	}
 	at, err := s.placeOf(&h)
 	if err != nil {
-		return nil, at, err
+		return nil, at, cmp.Or(ctx.Err(), err)
+	}
+	slot := &s.recent[uint64(at.part^at.off)%recentEntries]
+	if r := slot.Load(); r != nil && r.at == at {
+		return r.e, at, ctx.Err()
+	}
+	e, at, size, err := s.decode(ctx, h)
+	if err == nil && size <= maxRecent {
+		slot.Store(&recent{at, e})
+	}
+	return e, at, err
+}
+
+// decode reads the entry of a handle. size is that of its line.
+func (s *Snapshot) decode(ctx context.Context, h vfs.Handle) (e *Entry, at place, size int, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, at, 0, err
+	}
+	if at, err = s.placeOf(&h); err != nil {
+		return nil, at, 0, err
 	}
 	if at.part == rootPart {
 		if at != rootPlace() {
-			return nil, at, vfs.ErrBadHandle
+			return nil, at, 0, vfs.ErrBadHandle
 		}
-		return s.root, at, nil
+		return s.root, at, 0, nil
 	}
 	if at.part >= s.objects {
-		return nil, at, vfs.ErrBadHandle
+		return nil, at, 0, vfs.ErrBadHandle
 	}
 	b, key, err := s.lines(ctx, at.part)
 	if err != nil {
-		return nil, at, err
+		return nil, at, 0, err
 	}
 	row, err := lineAt(b, at.off)
 	if err != nil {
-		return nil, at, vfs.ErrBadHandle
+		return nil, at, 0, vfs.ErrBadHandle
 	}
-	e, err := decodeEntry(row, false)
-	if err != nil {
-		return nil, at, damaged(key, err)
+	if e, err = decodeEntry(row, false); err != nil {
+		return nil, at, 0, damaged(key, err)
 	}
-	return e, at, nil
+	return e, at, len(row), nil
 }
 
 // dir is a directory, and where its lines are.
