@@ -406,6 +406,7 @@ func TestEnds(t *testing.T) {
 		if _, err := Take(ctx, store, options(Backup, time.Hour)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
+		synctest.Wait() // a context's waiters may go on before those that it was given to have ended
 		if err := l.Prove(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
