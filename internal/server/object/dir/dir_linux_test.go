@@ -120,6 +120,9 @@ func memory(t *testing.T) string {
 func TestSuite(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
+			if slow && v.name == "named" {
+				t.Skip("NOT TESTED with the race detector: what goes on at once is the same as by default")
+			}
 			o := v.o
 			paths := make(map[object.Store]string)
 			open := func(t *testing.T, path string) object.Store {

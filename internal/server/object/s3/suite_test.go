@@ -71,11 +71,20 @@ func suite(t *testing.T, f *fakes3.Server, faults fakes3.Faults) {
 	})
 }
 
-func TestSuite(t *testing.T) { suite(t, fakes3.Start(t, 1, fakes3.Faults{}), fakes3.Faults{}) }
+func TestSuite(t *testing.T) {
+	if slow {
+		t.Skip("NOT TESTED with the race detector: the suite without faults; TestSuiteWithFaults does the same, and more")
+	}
+	suite(t, fakes3.Start(t, 1, fakes3.Faults{}), fakes3.Faults{})
+}
 
 // TestSuiteWithFaults has one request of eight go wrong in some way.
 func TestSuiteWithFaults(t *testing.T) {
-	for seed := range uint64(2) {
+	seeds := uint64(2)
+	if slow {
+		seeds = 1
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			suite(t, fakes3.Start(t, seed, fakes3.Faults{}), fakes3.Faults{SlowDown: 30, Dropped: 20, Lost: 30, Cut: 30, Twice: 20})
 		})

@@ -1,0 +1,6 @@
+//go:build race
+
+package s3
+
+// slow: the race detector takes ten times as long.
+const slow = true
