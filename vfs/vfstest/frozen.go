@@ -48,11 +48,17 @@ func runFrozen(t *testing.T, c Config) {
 	RunReadOnly(t, f)
 
 	x := &fixture{group: t, config: c, fs: f}
+	in := func(t *testing.T, x *fixture) *env {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		t.Cleanup(cancel)
+		return &env{T: t, fixture: x, ctx: ctx, dir: x.root}
+	}
+	frozen := in(t, x)
 	var err error
-	x.root, _, err = f.Root(ctx)
-	source.ok(err)
-	in := func(t *testing.T, x *fixture) *env { return &env{T: t, fixture: x, ctx: ctx, dir: x.root} }
-	all := pairs(source, in(t, x))
+	x.root, _, err = f.Root(frozen.ctx)
+	frozen.ok(err)
+	frozen.dir = x.root
+	all := pairs(in(t, source.fixture), frozen)
 	for _, test := range frozenTests {
 		t.Run(test.name, func(t *testing.T) {
 			c.skipDifference(t, test.name)
