@@ -62,9 +62,10 @@ snapshots (.snapshot, ~snapshot, .zfs, .ckpt) are left out, and counted, unless 
 func backupEndings() []ending {
 	return []ending{
 		{exitOK, "the snapshot is complete, and with --verify is what was stored"},
-		{exitUsage, "the arguments are wrong, or STORE is no store; nothing was stored"},
+		{exitUsage, "the arguments are wrong, or STORE has something else in it; nothing was stored"},
 		{exitIncomplete, "items have failed, and are listed: the snapshot is incomplete; or there is none"},
-		{exitDiffers, "the snapshot is complete, but STORE does not have what was stored"}, {exitUnreachable, whyUnreachable}, {exitInterrupted, whySignal},
+		{exitDiffers, "the snapshot is complete, but STORE does not have what was stored"},
+		{exitUnreachable, "a server or STORE cannot be reached; with --existing: there is no store"}, {exitInterrupted, whySignal},
 	}
 }
 

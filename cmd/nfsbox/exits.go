@@ -136,10 +136,10 @@ func jobEndings() []ending {
 func snapshotsEndings() []ending {
 	return []ending{
 		{exitOK, "done; of diff: there are no differences"},
-		{exitUsage, "the arguments are wrong, there is no such store or snapshot; nothing was done"},
+		{exitUsage, "the arguments are wrong, or there is no such snapshot; nothing was done"},
 		{exitIncomplete, "something in the store is damaged, or has failed; each is named"},
 		{exitDiffers, "of diff: all was compared, and there are differences"},
-		{exitUnreachable, "the store cannot be reached, or may not be read"}, {exitInterrupted, whySignal},
+		{exitUnreachable, "there is no such store, it cannot be reached, or may not be read"}, {exitInterrupted, whySignal},
 	}
 }
 
@@ -147,9 +147,9 @@ func snapshotsEndings() []ending {
 func restoreEndings() []ending {
 	return []ending{
 		{exitOK, "all was restored, and with --verify is the same"},
-		{exitUsage, "the arguments are wrong, or there is no such store or snapshot; nothing was done"},
+		{exitUsage, "the arguments are wrong, or there is no such snapshot; nothing was done"},
 		{exitIncomplete, "items have failed, as objects of the store are damaged or PLACE refuses; they are listed, and all others are restored"},
-		{exitUnreachable, "the store or a server cannot be reached"}, {exitInterrupted, whySignal},
+		{exitUnreachable, "there is no such store, or it or a server cannot be reached"}, {exitInterrupted, whySignal},
 	}
 }
 

@@ -109,7 +109,7 @@ func toolExits() []asked {
 		{4, "", "verify DEAD/a TMP/tree/a"}, {130, "ended", "verify SRV/a TMP/tree/a"},
 		{0, "", "restore -q BACKUPS::a TMP/restored"}, {1, "", "restore BACKUPS TMP/x"}, {2, "", "restore BACKUPS::a/none TMP/x"}, {4, "", "restore BACKUPS::a DEAD/x"},
 		{130, "ended", "restore BACKUPS::a TMP/x"},
-		{0, "", "snapshots ls BACKUPS"}, {1, "", "snapshots ls TMP/tree"}, {2, "full", "snapshots ls BACKUPS"}, {3, "", "snapshots diff BACKUPS::a BACKUPS::b"},
+		{0, "", "snapshots ls BACKUPS"}, {1, "", "snapshots show BACKUPS::none"}, {2, "full", "snapshots ls BACKUPS"}, {3, "", "snapshots diff BACKUPS::a BACKUPS::b"},
 		{4, "", "snapshots ls TMP/" + strings.Repeat("x", 300)}, {130, "ended", "snapshots ls BACKUPS"},
 		{0, "", "rm -f SRV/none"}, {1, "", "rm TMP/tree/a"}, {2, "", "rm SRV/empty"}, {4, "", "rm -f DEAD/a"}, {130, "ended", "rm SRV/a"},
 	}

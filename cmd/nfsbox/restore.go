@@ -121,7 +121,7 @@ func (c *cpCmd) prepare(e *env, po place.Options, t *progress.Tracker) error {
 	if r == nil {
 		return nil
 	}
-	text, name, path, ok := divideSnapshot(c.Places[0])
+	text, name, path, ok := place.DivideText(c.Places[0])
 	if !ok {
 		return notASnapshot(c.Places[0])
 	}
@@ -133,7 +133,7 @@ func (c *cpCmd) prepare(e *env, po place.Options, t *progress.Tracker) error {
 	if err := apart(text, c.Places[1]); err != nil {
 		return err
 	}
-	ref, err := findSnapshot(e.ctx, store, name)
+	ref, err := store.Find(e.ctx, name)
 	if err != nil {
 		return err
 	}

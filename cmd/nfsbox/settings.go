@@ -195,6 +195,9 @@ func (e *env) meantAll(command *kong.Node) (err error) {
 // meant is what a user means by a place: what an alias stands for, else what package place knows,
 // with what is set for the server. Of a place in a snapshot that is the store.
 func (e *env) meant(arg string) (string, error) {
+	if err := place.CheckStore(arg); err != nil {
+		return "", err
+	}
 	if store, _, _, ok := place.Divide(arg); ok {
 		meant, err := e.meant(store)
 		return meant + arg[len(store):], err

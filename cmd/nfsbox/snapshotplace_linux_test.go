@@ -104,7 +104,7 @@ func TestSnapshotIsReadOnly(t *testing.T) {
 		{exitUsage, "ls store::another", "the store has home"},
 		{exitUsage, "ls store::Home", "not a name of snapshots"},
 		{exitUsage, "ls store::home@20010101t000000.000z", "snapshots ls lists those of that name"},
-		{exitUsage, "ls tree::home", "no .nfsbox-store"},
+		{exitUnreachable, "ls tree::home", "no .nfsbox-store"},
 		{exitIncomplete, "ls none::home", "no such file"},
 		{exitIncomplete, "cat store::home/none", "no such file"},
 		{exitIncomplete, "ls store::home/a/", "not a directory"},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nfsbox/nfsbox/internal/base/near"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
@@ -29,7 +27,8 @@ type snapshotsCmd struct {
 
 func (*snapshotsCmd) Help() string {
 	return `Looks at the snapshots that nfsbox backup has made in a store, and keeps them in order. STORE is a directory of
-this host, or what docs/backup.md names besides. A snapshot is STORE::NAME@ID; STORE::NAME is the newest complete one of that name.
+this host or of a server (nfs://), or a part of a bucket (s3://). A snapshot is STORE::NAME@ID; STORE::NAME is the
+newest complete one of that name.
 
 ls lists them, show says all of one, diff compares two. What is in a snapshot the commands show that show
 trees: nfsbox ls, stat, cat, find, du and verify take STORE::NAME/PATH as a place; nfsbox restore brings it back.
@@ -118,55 +117,6 @@ func (r *storeRun) refuse(arg string, err error) error {
 	return r.done(worse(nil, err))
 }
 
-// divideSnapshot divides STORE::NAME[@ID][/PATH]. ok is false if arg is no such text.
-func divideSnapshot(arg string) (store, name, path string, ok bool) {
-	from := 0
-	if place.IsURL(arg) { // the address of a host may have colons
-		from = strings.Index(arg, "://") + 3
-		from += max(strings.IndexByte(arg[from:], '/'), 0)
-	}
-	at := strings.Index(arg[from:], "::")
-	if at < 0 {
-		return "", "", "", false
-	}
-	store, name = arg[:from+at], arg[from+at+2:]
-	name, path, _ = strings.Cut(name, "/")
-	return store, name, path, store != "" && name != ""
-}
-
-// found finds the snapshot that text names, in the store that was opened. What has no such name is the fault of the
-// command line.
-func (r *storeRun) found(text string) (snapshot.Ref, error) {
-	return findSnapshot(r.e.ctx, r.store, text)
-}
-
-func findSnapshot(ctx context.Context, store *place.Store, text string) (snapshot.Ref, error) {
-	ref, err := snapshot.Find(ctx, store, text)
-	if errors.Is(err, snapshot.ErrName) {
-		return ref, refused(err)
-	}
-	if !errors.Is(err, snapshot.ErrNoSnapshot) {
-		return ref, aboutStore(store, err)
-	}
-	name, _, _ := strings.Cut(text, "@")
-	names := make(map[string]bool)
-	for other, err := range snapshot.Each(ctx, store, "") {
-		if err != nil && !errors.Is(err, snapshot.ErrDamaged) {
-			break // the first error says enough
-		}
-		names[other.Name] = true
-	}
-	switch {
-	case len(names) == 0:
-		err = fmt.Errorf("%w: the store has none at all", err)
-	case !names[name]:
-		err = fmt.Errorf("%w%s; nfsbox snapshots ls %s lists them", err, proposed("", near.Of(name, maps.Keys(names))), quoteArg(store.Text))
-	case strings.Contains(text, "@"):
-		err = fmt.Errorf("%w; nfsbox snapshots ls %s %s lists those of that name", err, quoteArg(store.Text), name)
-	}
-	return ref, refused(fmt.Errorf("%s::%w", store.Text, err))
-}
-
 // aboutStore adds the store to an error of it.
 func aboutStore(s *place.Store, err error) error {
 	if err == nil {
@@ -176,7 +126,7 @@ func aboutStore(s *place.Store, err error) error {
 }
 
 type snapshotsLsCmd struct {
-	Store string `arg:"" place:"" name:"STORE" help:"The store: a directory of this host, or what docs/backup.md names besides."`
+	Store string `arg:"" place:"" name:"STORE" help:"The store: a directory of this host or of a server, or s3://BUCKET/PREFIX."`
 	Name  string `arg:"" optional:"" name:"NAME" help:"List those of this name alone."`
 	snapshotsFlags
 }
@@ -236,7 +186,7 @@ func (c *snapshotsLsCmd) Run(e *env) error {
 			refs = append(refs, ref)
 		}
 		if c.Name != "" && len(refs) == 0 && r.errors == 0 {
-			_, err := findSnapshot(e.ctx, r.store, c.Name)
+			_, err := r.store.Find(e.ctx, c.Name)
 			return err
 		}
 		slices.SortFunc(refs, func(a, b snapshot.Ref) int {
@@ -307,12 +257,12 @@ what was counted.
 }
 
 func (c *snapshotsShowCmd) Run(e *env) error {
-	store, name, path, ok := divideSnapshot(c.Snapshot)
+	store, name, path, ok := place.DivideText(c.Snapshot)
 	if !ok || path != "" {
 		return newOutput(e, c.JSON).fail(e, c.Snapshot, notASnapshot(c.Snapshot))
 	}
 	return c.look(e, store, place.StoreOptions{}, func(r *storeRun) error {
-		ref, err := r.found(name)
+		ref, err := r.store.Find(e.ctx, name)
 		if err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func (c *snapshotsDiffCmd) Run(e *env) error {
 	var stores, names, paths [2]string
 	for i, arg := range [...]string{c.A, c.B} {
 		var ok bool
-		if stores[i], names[i], paths[i], ok = divideSnapshot(arg); !ok {
+		if stores[i], names[i], paths[i], ok = place.DivideText(arg); !ok {
 			return d.refuse(arg, notASnapshot(arg))
 		}
 	}
@@ -94,7 +94,7 @@ func (c *snapshotsDiffCmd) Run(e *env) error {
 		var s [2]*snapshot.Snapshot
 		var at [2]vfs.Handle
 		for i, name := range names {
-			ref, err := r.found(name)
+			ref, err := r.store.Find(e.ctx, name)
 			if err != nil {
 				return err
 			}

@@ -56,8 +56,17 @@ any directory or file. In it %XX stands for a byte; a question mark has to be wr
 arguments, and with nothing escaped; patterns are those of URLs. A path of this host that is there wins:
 HOST:/EXPORT/PATH is that file, if there is one of this very name. With a slash before the colon, as in
 ./HOST:/PATH, it is always a path of this host, and so on Windows is one with a drive.`},
-		{"Stores and snapshots", `A store, which nfsbox backup writes to, is a directory of this host. What it keeps is a place, too, as far as
-nothing is to be changed there:
+		{"Stores and snapshots", `A store, which nfsbox backup writes to, is a directory of this host or of a server, or a part of a bucket:
+
+  /backup
+  nfs://HOST/EXPORT/PATH[?ARG=VALUE&...]
+  s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME&path-style=true|false]
+
+An s3:// URL has no credentials: they come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, from
+~/.aws/credentials, or from the instance. Without endpoint= it is AWS_ENDPOINT_URL, or AWS. In a shell it needs
+quotes, because of the &.
+
+What a store keeps is a place, too, as far as nothing is to be changed there:
 
   STORE::NAME[@ID][/PATH]
 
@@ -68,7 +77,8 @@ snapshot itself makes a directory NAME.
 
   nfsbox ls /backup::home/ann
   nfsbox cp -r /backup::home@20261128t230000.000z/ann .
-  nfsbox verify nfs://filer/export/home /backup::home`},
+  nfsbox verify nfs://filer/export/home /backup::home
+  nfsbox ls 's3://backups/host7?region=eu-central-1::home/ann'`},
 		{"Patterns", `In the path of a URL *, [ and ? (as %3F) stand for names that are there, as a shell has them, and with a
 slash behind them for directories alone. Names that begin with a dot need a pattern that does. Escaped, as
 %2A and %5B, they stand for themselves. So they do in the name of what is to be made: of mkdir, and of the

@@ -351,11 +351,11 @@ func TestBackupBadInput(t *testing.T) {
 		{1, "not a name", []string{"backup", "--name", "../x", v.tree, v.store}},
 		{1, "tag", []string{"backup", "--tag", strings.Repeat("x", 200), v.tree, v.store}},
 		{2, "no such file", []string{"backup", v.tree + "-none", v.store}},
-		{1, "mounted", []string{"backup", "--existing", v.tree, v.store}},
-		{1, "no directory", []string{"backup", v.tree, v.path("no", "such", "place")}},
+		{4, "mounted", []string{"backup", "--existing", v.tree, v.store}},
+		{4, "no directory", []string{"backup", v.tree, v.path("no", "such", "place")}},
 		{1, "::NAME", []string{"restore", v.store, v.path("out")}},
-		{1, "no such directory", []string{"restore", v.store + "::t", v.path("out")}},
-		{1, "no such directory", []string{"snapshots", "ls", v.store}},
+		{4, "no such directory", []string{"restore", v.store + "::t", v.path("out")}},
+		{4, "no such directory", []string{"snapshots", "ls", v.store}},
 	} {
 		r := v.run(c.args...)
 		if r.status != c.status || !strings.Contains(r.stderr, c.says) {

@@ -21,7 +21,7 @@ import (
 // colon an argument is a path of this host. On Windows so is one with a drive. In the path *, [ and ? are
 // patterns, as in a URL, and nothing is escaped. So is HOST:/PATH in front of "::", the store of a snapshot. Anything else is returned as it is.
 func Meant(arg string) string {
-	if store, _, _, ok := divide(arg); ok && !exists(arg) {
+	if store, _, _, ok := DivideText(arg); ok && !exists(arg) {
 		if meant := Meant(store); meant != store {
 			return meant + arg[len(store):]
 		}
@@ -67,7 +67,7 @@ func spelled(arg string) string {
 		return filepath.ToSlash(arg)
 	}
 	short, _, _ := strings.Cut(arg, "?")
-	if store, _, _, ok := divide(arg); ok && len(store) > len(short) {
+	if store, _, _, ok := DivideText(arg); ok && len(store) > len(short) {
 		return arg // what is behind the arguments is a path in a snapshot
 	}
 	return short

@@ -1,6 +1,7 @@
 // Package place opens what users type: a path of this host, an nfs:// URL or a snapshot becomes a
 // [vfs.FS] and a path in it. Commands take places; no package below them parses an argument. What
-// is typed passes through [Meant] first. [OpenStore] opens what snapshots are kept in.
+// is typed passes through [Meant] first. [OpenStore] opens what snapshots are kept in: a directory of this host or of a
+// server, or a part of a bucket (s3://). Credentials of a bucket come from the environment, and never from an argument.
 //
 // STORE::NAME[@ID][/PATH] is a place in a snapshot: of that ID, or the newest complete one of that name. What this host, or a
 // server, has by that very name wins. PATH is as it is typed: nothing in it is escaped, or a pattern. It is read only,
@@ -101,6 +102,9 @@ func Open(ctx context.Context, arg string, o Options) (*Place, error) {
 		return nil, fmt.Errorf("an empty argument is %w; give a path or nfs://host/export/path", ErrUsage)
 	case IsURL(arg):
 		scheme, _, _ := strings.Cut(arg, "://")
+		if scheme == "s3" {
+			return nil, fmt.Errorf("s3:// alone is %w: a snapshot in a bucket is s3://BUCKET/PREFIX::NAME", ErrUsage)
+		}
 		return nil, fmt.Errorf("%s:// is %w that this version knows; give a path or nfs://host/export/path", scheme, ErrUsage)
 	}
 	return openLocal(arg, o)
@@ -156,8 +160,14 @@ func OpenName(ctx context.Context, arg string, o Options) (*Place, error) {
 	if !ok {
 		return Open(ctx, arg, o)
 	}
-	if p, err := openDivided(ctx, arg, o); !errors.Is(err, errPlain) {
-		return p, err
+	if _, _, _, ok := Divide(arg); ok {
+		p, err := Open(ctx, arg, o)
+		if err != nil || p.snap != nil {
+			return p, err
+		}
+		if err := p.Close(); err != nil {
+			return nil, err
+		}
 	}
 	// A directory that is not there must not become a name in the one above.
 	p, err := openNFS(ctx, dir, false, o)

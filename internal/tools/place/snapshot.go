@@ -19,9 +19,9 @@ import (
 // ofSnapshot divides what a user types from the snapshot in it.
 const ofSnapshot = "::"
 
-// divide divides STORE::NAME[@ID][/PATH] at the first "::" behind which a name and, if anything, a slash follow. The address of a
-// host may have another one.
-func divide(arg string) (store, name, path string, ok bool) {
+// DivideText divides STORE::NAME[@ID][/PATH] at the first "::" behind which a name and, if anything, a slash follow, whatever is
+// there: the address of a host may have another "::".
+func DivideText(arg string) (store, name, path string, ok bool) {
 	for at := 0; ; at++ {
 		next := strings.Index(arg[at:], ofSnapshot)
 		if next < 0 {
@@ -39,7 +39,7 @@ func divide(arg string) (store, name, path string, ok bool) {
 // what arg names, or no directory that STORE names. In a URL its arguments belong to STORE; a path of a server that has "::" is
 // not found out to be none before [Open].
 func Divide(arg string) (store, name, path string, ok bool) {
-	store, name, path, ok = divide(arg)
+	store, name, path, ok = DivideText(arg)
 	if !ok || IsURL(arg) {
 		return store, name, path, ok
 	}
@@ -56,6 +56,12 @@ func Divide(arg string) (store, name, path string, ok bool) {
 // errPlain says that an argument is no place of a snapshot after all.
 var errPlain = errors.New("the place of no snapshot")
 
+// plainError is errPlain of an argument that could have been one, and why it is none.
+type plainError struct{ why error }
+
+func (e *plainError) Error() string        { return e.why.Error() }
+func (e *plainError) Is(target error) bool { return target == errPlain }
+
 // openDivided opens the snapshot that arg names. It is errPlain if arg names none.
 func openDivided(ctx context.Context, arg string, o Options) (*Place, error) {
 	store, name, path, ok := Divide(arg)
@@ -63,8 +69,8 @@ func openDivided(ctx context.Context, arg string, o Options) (*Place, error) {
 		return nil, errPlain
 	}
 	s, err := OpenStore(ctx, store, StoreOptions{Dial: o.Dial})
-	if strings.HasPrefix(arg, "nfs://") && errors.Is(err, ErrUsage) {
-		return nil, errPlain
+	if strings.HasPrefix(arg, "nfs://") && (errors.Is(err, ErrUsage) || errors.Is(err, ErrNoStore)) {
+		return nil, &plainError{err}
 	}
 	if err != nil {
 		return nil, err
@@ -95,8 +101,11 @@ func orSnapshot(ctx context.Context, arg string, o Options, p *Place, err error)
 	if !answered && !unlisted && !errors.Is(err, ErrUsage) {
 		return p, err
 	}
-	switch of, serr := openDivided(ctx, arg, o); {
-	case errors.Is(serr, errPlain):
+	of, serr := openDivided(ctx, arg, o)
+	switch plain, is := errors.AsType[*plainError](serr); {
+	case is && errors.Is(err, ErrUsage): // a URL whose arguments are those of a store
+		return nil, plain.why
+	case is:
 		return p, err
 	case p == nil:
 		return of, serr
@@ -107,9 +116,9 @@ func orSnapshot(ctx context.Context, arg string, o Options, p *Place, err error)
 
 // openSnapshot opens the snapshot of a place.
 func (p *Place) openSnapshot(ctx context.Context, name string, note func(string)) error {
-	ref, err := snapshot.Find(ctx, p.store, name)
+	ref, err := p.store.Find(ctx, name)
 	if err != nil {
-		return snapshotError(ctx, p.store, name, err)
+		return err
 	}
 	p.snap, err = snapshot.Open(ctx, p.store, ref)
 	if err != nil {
@@ -120,6 +129,15 @@ func (p *Place) openSnapshot(ctx context.Context, name string, note func(string)
 		note(ref.Text() + " is incomplete: what could not be read when it was taken is not in it")
 	}
 	return nil
+}
+
+// Find finds the snapshot NAME[@ID] of the store; see [snapshot.Find]. The error is ErrUsage, with what there is, if there is none.
+func (s *Store) Find(ctx context.Context, name string) (snapshot.Ref, error) {
+	ref, err := snapshot.Find(ctx, s, name)
+	if err != nil {
+		err = snapshotError(ctx, s, name, err)
+	}
+	return ref, err
 }
 
 // maxSnapshots bounds how many roots are listed to say which snapshots there are.

@@ -5,27 +5,33 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/server/object"
-	"github.com/nfsbox/nfsbox/internal/server/object/dir"
+	"github.com/nfsbox/nfsbox/internal/server/object/layout"
+	"github.com/nfsbox/nfsbox/internal/server/object/s3"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// markerName is the file by which a directory is a store.
-const markerName = ".nfsbox-store"
-
 // ErrNoStore marks the error of a place at which there is no store, and where one could be made.
-var ErrNoStore = errors.New("no store")
+var ErrNoStore = layout.ErrNoStore
 
-// noStoreError is an ErrNoStore, and an ErrUsage.
-type noStoreError struct{ error }
+// noStoreError is an ErrNoStore, and an ErrUnreachable.
+type noStoreError struct{ arg, why string }
 
-func (e noStoreError) Is(target error) bool { return target == ErrNoStore }
-func (e noStoreError) Unwrap() error        { return e.error }
+func (e *noStoreError) Error() string { return "there is no store at " + e.arg + ": " + e.why }
+
+func (e *noStoreError) Is(target error) bool { return target == ErrNoStore || target == ErrUnreachable }
+
+// Why there is no store.
+const (
+	noMarker    = "there is no " + layout.MarkerName + " in it"
+	noDirectory = "there is no such directory; see that its disk is mounted"
+	noExport    = "there is no such directory at the server"
+	noObjects   = "there is nothing; see that bucket, prefix and endpoint are right"
+)
 
 // StoreOptions say how to open a store. The zero value reads one that is there.
 type StoreOptions struct {
@@ -38,6 +44,9 @@ type StoreOptions struct {
 	Dial []nfsbox.Option
 }
 
+// makes reports whether a store is made where there is none.
+func (o *StoreOptions) makes() bool { return o.Write && !o.Existing }
+
 // Store is an open store of objects. The caller closes it.
 type Store struct {
 	object.Store
@@ -45,81 +54,77 @@ type Store struct {
 	Fresh bool   // opening it has made it
 }
 
-// OpenStore opens the store that arg names. Without StoreOptions.Write it makes and changes nothing, and is let in
-// beside a writer. Errors are ErrUsage if there is no store, or it cannot be one, and ErrUnreachable if it could
-// not be asked, or another process has it. They say what to do.
+// OpenStore opens the store that arg names: a directory of this host, or of a server (nfs://), or a part of a bucket (s3://).
+// Without StoreOptions.Write it makes and changes nothing, and is let in beside a writer. Errors are ErrUsage if
+// something else is there, or arg names no store, and ErrUnreachable if there is none, it could not be asked, or
+// another process has it. They say what to do, and show no credentials.
 func OpenStore(ctx context.Context, arg string, o StoreOptions) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	switch {
+	arg = Meant(arg)
+	switch scheme, _, _ := strings.Cut(arg, "://"); {
 	case arg == "":
 		return nil, fmt.Errorf("an empty argument is %w: give the directory of a store", ErrUsage)
-	case IsURL(arg):
-		scheme, _, _ := strings.Cut(arg, "://")
-		return nil, fmt.Errorf("a store at %s:// is %w that this version knows: give a directory", scheme, ErrUsage)
-	}
-	return openStoreDir(arg, o)
-}
-
-// openStoreDir opens a store in a directory of this host.
-func openStoreDir(path string, o StoreOptions) (*Store, error) {
-	fresh, err := newStoreDir(path, o)
-	if err != nil {
-		return nil, err
-	}
-	s, err := dir.Open(path, dir.Options{Create: fresh, ReadOnly: !o.Write})
-	if err != nil {
-		return nil, storeError(path, err)
-	}
-	return &Store{Store: s, Text: path, Fresh: fresh}, nil
-}
-
-// newStoreDir reports whether a store has to be made, and makes its directory.
-func newStoreDir(path string, o StoreOptions) (fresh bool, err error) {
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && !info.IsDir():
-		return false, fmt.Errorf("%s is %w of a store: it is no directory", path, ErrUsage)
-	case err == nil:
-		if _, err = os.Lstat(filepath.Join(path, markerName)); err == nil {
-			return false, nil
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-			if !o.Write || o.Existing {
-				err = noStoreError{fmt.Errorf("%s is %w of a store: there is no %s in it", path, ErrUsage, markerName)}
-			}
-			return true, err
-		}
-	case !errors.Is(err, fs.ErrNotExist):
-	case !o.Write || o.Existing:
-		return false, noStoreError{fmt.Errorf("%s is %w of a store: there is no such directory; see that its disk is mounted", path, ErrUsage)}
+	case !IsURL(arg):
+		return openStoreDir(arg, o)
+	case scheme == "nfs":
+		return openStoreServer(ctx, arg, o)
+	case scheme == "s3":
+		return openStoreS3(ctx, arg, o)
 	default:
-		if err = os.Mkdir(path, 0o700); errors.Is(err, fs.ErrNotExist) {
-			return false, fmt.Errorf("%s is %w of a store: there is no directory %s; see that its disk is mounted, or make it",
-				path, ErrUsage, filepath.Dir(filepath.Clean(path)))
-		}
-		fresh = true
+		return nil, fmt.Errorf("a store at %s:// is %w that this version knows: give a directory, nfs:// or s3://", scheme, ErrUsage)
 	}
-	if err != nil {
-		err = storeError(path, err)
-	}
-	return fresh, err
 }
 
-// storeError is the error of a store that could not be opened, with what to do.
-func storeError(path string, err error) error {
+// CheckStore refuses an s3:// URL that is none, or that has credentials in it, without repeating it: so that no message, log or
+// record has them. arg may be a snapshot in such a store. Any other argument is nil.
+func CheckStore(arg string) error {
+	if !strings.HasPrefix(arg, "s3://") {
+		return nil
+	}
+	if store, _, _, ok := DivideText(arg); ok {
+		arg = store
+	}
+	if _, err := s3.ParseURL(arg); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// openStoreS3 opens a store in a bucket.
+func openStoreS3(ctx context.Context, arg string, o StoreOptions) (*Store, error) {
+	at, err := s3.ParseURL(arg)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	at.Write = o.Write
+	s, err := s3.Open(ctx, at)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, fmt.Errorf("%s: %w", arg, ctx.Err())
+	case err != nil:
+		return nil, fmt.Errorf("the store %s %w: %w", arg, ErrUnreachable, err)
+	case s.Fresh() && !o.makes():
+		return nil, errors.Join(&noStoreError{arg, noObjects}, s.Close())
+	}
+	return &Store{Store: s, Text: arg, Fresh: s.Fresh()}, nil
+}
+
+// storeError is the error of a directory that could not be opened as a store, with what to do.
+func storeError(arg string, err error) error {
 	advice := ""
-	switch errno := syscall.Errno(0); {
+	switch {
+	case errors.Is(err, layout.ErrNoStore):
+		return &noStoreError{arg, noMarker}
+	case errors.Is(err, layout.ErrUnfit), errors.Is(err, object.ErrForeign):
+		return usageError{fmt.Errorf("%s: %w; give the directory of a store, or an empty one", arg, err)}
 	case errors.Is(err, object.ErrBusy):
 		advice = "; wait until that has ended"
-	case errors.Is(err, syscall.EROFS):
-		advice = "; its file system is read-only: mount it with rw"
+	case errors.Is(err, syscall.EROFS), errors.Is(err, vfs.ErrROFS):
+		advice = "; its file system, or the export, is read-only: make it rw"
 	case errors.Is(err, fs.ErrPermission):
 		advice = "; run this as a user who may use it"
-	case !errors.As(err, &errno): // there is something else
-		return usageError{fmt.Errorf("%w; give the directory of a store, or an empty one", err)}
 	}
-	return fmt.Errorf("the store %s %w: %w%s", path, ErrUnreachable, err, advice)
+	return fmt.Errorf("the store %s %w: %w%s", arg, ErrUnreachable, err, advice)
 }

@@ -15,7 +15,7 @@ func TestOpenStoreDir(t *testing.T) {
 	dir := t.TempDir()
 	at := filepath.Join(dir, "store")
 	for _, o := range []StoreOptions{{}, {Write: true, Existing: true}} {
-		if _, err := OpenStore(t.Context(), at, o); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "no such directory") {
+		if _, err := OpenStore(t.Context(), at, o); !errors.Is(err, ErrNoStore) || !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "no such directory") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestNoStoreDir(t *testing.T) {
 			t.Errorf("%q: %v, want %q", arg, err, want)
 		}
 	}
-	if _, err := OpenStore(t.Context(), filepath.Join(dir, "empty"), StoreOptions{}); !errors.Is(err, ErrUsage) {
+	if _, err := OpenStore(t.Context(), filepath.Join(dir, "empty"), StoreOptions{}); !errors.Is(err, ErrNoStore) || errors.Is(err, ErrUsage) {
 		t.Error(err)
 	}
 	if all, err := filepath.Glob(filepath.Join(dir, "*", "*")); err != nil || len(all) > 0 {

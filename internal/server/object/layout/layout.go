@@ -35,6 +35,15 @@ const (
 // ErrNoStore: the directory is no store of objects.
 var ErrNoStore = errors.New("it is no store of objects: there is no " + MarkerName + " in it")
 
+// ErrUnfit: the directory has something else in it, or a store that this program does not know.
+var ErrUnfit = errors.New("it cannot be a store of objects")
+
+// unfit is an ErrUnfit that says why.
+type unfit string
+
+func (e unfit) Error() string        { return string(e) }
+func (e unfit) Is(target error) bool { return target == ErrUnfit }
+
 // Layout says where objects are.
 type Layout struct {
 	// Fanout is how many leading characters of a name choose its directory: 1 to MaxFanout. It
@@ -99,9 +108,9 @@ func Bare(name string) bool {
 	return IsTemp(name)
 }
 
-// NotBare is the error for a directory that has name in it and cannot become a store.
+// NotBare is the error, an ErrUnfit, for a directory that has name in it and cannot become a store.
 func NotBare(name string) error {
-	return fmt.Errorf("it is not empty, and no object store: there is %.64q in it", name)
+	return unfit(fmt.Sprintf("it is not empty, and no object store: there is %.64q in it", name))
 }
 
 // Marker is the content of the marker file: three lines, for people as well.
@@ -109,20 +118,20 @@ func (l Layout) Marker() []byte {
 	return fmt.Appendf(nil, "%s\nversion %d\nfanout %d\n", markerMagic, markerVersion, l.Fanout)
 }
 
-// ParseMarker reads what Marker writes.
+// ParseMarker reads what Marker writes. Its errors are ErrUnfit.
 func ParseMarker(b []byte) (l Layout, err error) {
 	rest, ok := strings.CutPrefix(string(b), markerMagic+"\nversion ")
 	if !ok {
-		return l, fmt.Errorf("%s is not that of an object store", MarkerName)
+		return l, unfit(MarkerName + " is not that of an object store")
 	}
 	version, rest, _ := strings.Cut(rest, "\n")
 	if version != strconv.Itoa(markerVersion) {
-		return l, fmt.Errorf("%s is of version %.20q, which this program does not know", MarkerName, version)
+		return l, unfit(fmt.Sprintf("%s is of version %.20q, which this program does not know", MarkerName, version))
 	}
 	for l.Fanout = 1; l.Fanout <= MaxFanout; l.Fanout++ {
 		if string(l.Marker()) == string(b) {
 			return l, nil
 		}
 	}
-	return Layout{}, fmt.Errorf("%s is damaged: %.40q", MarkerName, rest)
+	return Layout{}, unfit(fmt.Sprintf("%s is damaged: %.40q", MarkerName, rest))
 }

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/fakes3"
+)
+
+// inStore is the tree that TestStores backs up.
+var inStore = map[string]string{"a": "alpha\n", "d/b": "beta\n", "d/50% c": "gamma\n"}
+
+// TestStores: a store of a server and one in a bucket do all that one of this host does.
+func TestStores(t *testing.T) {
+	fakes3.Setenv(t)
+	dir := t.TempDir()
+	tree := filepath.Join(dir, "tree")
+	for name, content := range inStore {
+		at := filepath.Join(tree, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(content), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "served"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	server, _ := exitServer(t, filepath.Join(dir, "served"), filepath.Join(dir, "state"))
+	bucket := fakes3.Start(t, 1, fakes3.Faults{})
+	args := "?endpoint=" + url.QueryEscape(bucket.URL) + "&region=" + fakes3.Region
+	for name, store := range map[string]string{"nfs": server + "store", "s3": "s3://" + fakes3.Bucket + "/host7" + args} {
+		t.Run(name, func(t *testing.T) {
+			throughStore(t, tree, store)
+		})
+	}
+	none := "s3://" + fakes3.Bucket + "/none" + args
+	for _, c := range []struct{ args, want string }{
+		{"snapshots ls " + server + "none", "no such directory at the server"},
+		{"backup --existing " + tree + " " + server + "none", "no such directory at the server"},
+		{"backup " + tree + " " + server + "none/below", "there is no directory " + server + "none"},
+		{"snapshots ls " + none, "see that bucket, prefix and endpoint are right"},
+		{"backup --existing " + tree + " " + none, "see that bucket, prefix and endpoint are right"},
+		{"snapshots ls s3://other/x" + args, "there is no bucket"},
+		{"snapshots ls nfs://127.0.0.1:1/e", "cannot be reached"},
+		{"ls nfs://127.0.0.1:1/e::home", "cannot be reached"},
+		{"ls s3://other/x" + args + "::home", "there is no bucket"},
+	} {
+		if _, said := ask(t, exitUnreachable, strings.Fields(c.args)...); !strings.Contains(said, c.want) {
+			t.Errorf("%s: %s", c.args, said)
+		}
+	}
+	ask(t, exitIncomplete, "ls", server+"none::home")
+	ask(t, exitUsage, "backup", tree, server) // there is something else
+}
+
+// throughStore has each verb use a store, which is made.
+func throughStore(t *testing.T, tree, store string) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out")
+	if _, said := ask(t, 0, "backup", "-n", tree, store, "--name", "home"); !strings.Contains(said, "there is no store: one would be made") {
+		t.Error(said)
+	}
+	if _, said := ask(t, 0, "backup", tree, store, "--name", "home"); !strings.Contains(said, "a new store was made") {
+		t.Error(said)
+	}
+	if _, said := ask(t, 0, "backup", "--existing", "--verify", tree, store, "--name", "home"); strings.Contains(said, "read:") || !strings.Contains(said, "base: home@") {
+		t.Error(said)
+	}
+	if list, _ := ask(t, 0, "snapshots", "ls", store); strings.Count(list, "home@") != 2 {
+		t.Error(list)
+	}
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"beta\n", []string{"cat", store + "::home/d/b"}},
+		{"gamma\n", []string{"cat", store + "::home/d/50% c"}},
+		{"a\nd\n", []string{"ls", store + "::home"}},
+		{"", []string{"verify", tree, store + "::home"}},
+		{"", []string{"restore", "-q", store + "::home", out}},
+		{"", []string{"verify", tree, out}},
+		{"", []string{"cp", "-rq", store + "::home", out + "2"}},
+		{"state         complete", []string{"snapshots", "show", store + "::home"}},
+		{"", []string{"snapshots", "check", "--read-data", store}},
+		{"forgotten  home@", []string{"snapshots", "forget", "--keep-last", "1", store}},
+		{"", []string{"snapshots", "prune", store}},
+		{"", []string{"snapshots", "check", store}},
+		{store + "::home\n", []string{"complete", store + "::h"}},
+	} {
+		if c.args[0] == "complete" {
+			found := make(chan []string, 1)
+			(&env{}).complete(t.Context(), c.args[1], found)
+			if got := strings.Join(append(<-found, ""), "\n"); got != c.want {
+				t.Errorf("%s becomes %q", c.args[1], got)
+			}
+			continue
+		}
+		if got, _ := ask(t, 0, c.args...); !strings.Contains(got, c.want) {
+			t.Errorf("%q prints %q, want %q", c.args, got, c.want)
+		}
+	}
+	for _, c := range []struct{ args, want string }{
+		{"restore " + store + "::hoem " + out, "did you mean home?"}, {"ls " + store + "::hoem", "did you mean home?"}, {"mkdir " + store + "::home/x", "read-only"},
+	} {
+		if _, said := ask(t, exitUsage, strings.Fields(c.args)...); !strings.Contains(said, c.want) {
+			t.Errorf("%s: %s", c.args, said)
+		}
+	}
+}
+
+// TestStoreSecrets: what a URL has of credentials is refused, and shown nowhere.
+func TestStoreSecrets(t *testing.T) {
+	fakes3.Setenv(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir := t.TempDir()
+	for _, store := range []string{"s3://AKIDKEY:HUSHHUSH@bucket/x", "s3://bucket/x?secret=HUSHHUSH", "s3://bucket/x?endpoint=http://AKIDKEY:HUSHHUSH@127.0.0.1:1"} {
+		for _, args := range [][]string{
+			{"backup", dir, store}, {"backup", "--json", dir, store}, {"backup", "-n", dir, store}, {"snapshots", "ls", store}, {"snapshots", "ls", "--json", store},
+			{"snapshots", "check", store}, {"snapshots", "prune", store}, {"snapshots", "diff", store + "::a", store + "::b"}, {"snapshots", "show", store + "::home"},
+			{"restore", store + "::home", dir}, {"restore", "--json", store + "::home", dir}, {"restore", "--job", "x", store + "::home", dir},
+			{"ls", store + "::home"}, {"ls", "--json", store}, {"cat", store + "::home/a"}, {"stat", store + "::home"}, {"find", store + "::home"}, {"grep", "x", store + "::home"},
+			{"du", store + "::home"}, {"scan", store + "::home"}, {"cp", "-r", store + "::home", dir}, {"verify", dir, store + "::home"}, {"sync", store + "::home", dir},
+		} {
+			status := exitUsage
+			if args[0] == "grep" {
+				status = grepStatus(exitUsage)
+			}
+			if out, said := ask(t, status, args...); said == "" || strings.Contains(out+said, "HUSHHUSH") || strings.Contains(out+said, "AKIDKEY") {
+				t.Errorf("%q prints %s%s", args, out, said)
+			}
+		}
+	}
+}
