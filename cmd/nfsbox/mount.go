@@ -20,7 +20,7 @@ const (
 )
 
 type mountCmd struct {
-	Spec       string   `arg:"" name:"SPEC" help:"nfs://host/export/path, host:/export/path or [address]:/export/path."`
+	Spec       string   `arg:"" name:"SPEC" help:"nfs://host/export/path, host:/export/path, [address]:/export/path, or STORE::NAME[@ID][/PATH], a snapshot."`
 	Dir        string   `arg:"" name:"DIR" help:"An existing directory."`
 	Options    []string `short:"o" sep:"none" placeholder:"OPTIONS" help:"Options of nfs(5) and mount(8), and arguments of URLs, with commas; may be given several times."`
 	Foreground bool     `help:"Stay until it is unmounted, or a signal ends it, which unmounts."`
@@ -59,6 +59,7 @@ alone. It returns when the mount answers; a process in the background goes on un
 
   nfsbox mount filer:/export/home /mnt
   nfsbox mount nfs://127.0.0.1:2049/ /mnt -o soft,timeo=50
+  nfsbox mount /backup::home /mnt
   nfsbox umount /mnt
 
   # in /etc/fstab, where /sbin/mount.nfsbox leads to this program
@@ -74,6 +75,10 @@ noac change that, as in nfs(5).
 A server that does not answer is waited for (hard), unless soft or softerr says otherwise. Whatever waits can be
 killed, and DIR be unmounted.
 
+A snapshot is mounted read-only: ro is implied, and has to stand in fstab; rw is refused. So are nosuid and nodev implied. Without
+an ID it is the newest complete one of that name, and stays that one. What the store cannot give is an input/output
+error. Root's mount lets each user see what the snapshot's modes and lists allow; a user's own shows all.
+
 OPTIONS
 
 Those of nfs(5) are honoured, or ignored with a note (intr: it always holds), or refused in words. Of mount(8)
@@ -86,12 +91,13 @@ With bg that goes on in the background.`
 
 // mountEvent is a mount that answers, in JSON.
 type mountEvent struct {
-	Source string   `json:"source"`
-	Dir    string   `json:"dir"`
-	PID    int      `json:"pid"`
-	Locks  string   `json:"locks"`           // by fcntl(2): "server", or "local"
-	Flock  string   `json:"flock"`           // by flock(2), likewise
-	Notes  []string `json:"notes,omitempty"` // on options that were ignored
+	Source   string   `json:"source"`
+	Snapshot string   `json:"snapshot,omitempty"` // NAME@ID of what is mounted, if it is one
+	Dir      string   `json:"dir"`
+	PID      int      `json:"pid"`
+	Locks    string   `json:"locks"`           // by fcntl(2): "server", or "local"
+	Flock    string   `json:"flock"`           // by flock(2), likewise
+	Notes    []string `json:"notes,omitempty"` // on options that were ignored
 }
 
 // checkedEvent is a mount that was only asked for (-f), in JSON.
@@ -112,7 +118,7 @@ type unmountEvent struct {
 }
 
 func (c *mountCmd) Run(e *env) error {
-	m, err := mountopt.Parse(c.Spec, c.Options...)
+	m, err := mounter.Parse(c.Spec, c.Options...)
 	if err != nil {
 		return &exitError{status: exitUsage, err: err}
 	}
@@ -177,7 +183,7 @@ func (c *mountCmd) fake(out *output, m *mountopt.Mount) error {
 
 // mounted says that the mount answers.
 func (c *mountCmd) mounted(out *output, m *mounter.Mounted, notes []string) error {
-	x := mountEvent{Source: m.Source, Dir: m.Dir, PID: os.Getpid(), Locks: holder(m.Posix), Flock: holder(m.Flock), Notes: notes}
+	x := mountEvent{Source: m.Source, Snapshot: m.Snapshot, Dir: m.Dir, PID: os.Getpid(), Locks: holder(m.Posix), Flock: holder(m.Flock), Notes: notes}
 	var err error
 	switch {
 	case c.JSON:

@@ -99,7 +99,7 @@ func (*rmdirCmd) Help() string {
 func (c *rmdirCmd) Run(e *env) error {
 	for _, arg := range c.Places {
 		if !place.IsURL(arg) {
-			return &exitError{status: exitUsage, err: fmt.Errorf("%s is a path of this host: there is rmdir(1)", arg)}
+			return &exitError{status: exitUsage, err: notServers(arg, "rmdir(1)")}
 		}
 	}
 	v, err := c.begin(e)

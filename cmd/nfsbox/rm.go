@@ -76,13 +76,21 @@ func (c *rmCmd) Validate() error {
 	}
 	for _, arg := range c.Places {
 		if !place.IsURL(arg) {
-			return fmt.Errorf("%s is a path of this host: there is rm(1)", arg)
+			return notServers(arg, "rm(1)")
 		}
 		if place.NamesContents(arg) {
 			return fmt.Errorf("%s: . and .. are not removed", arg)
 		}
 	}
 	return c.onlyOne(c.Places)
+}
+
+// notServers is the error of an argument that is no server's; program is what does the same on this host.
+func notServers(arg, program string) error {
+	if _, _, _, ok := place.Divide(arg); ok {
+		return fmt.Errorf("%s: a snapshot is read-only: nothing in it is removed; nfsbox snapshots forget gives up a whole one", arg)
+	}
+	return fmt.Errorf("%s is a path of this host: there is %s", arg, program)
 }
 
 // rmSummary is the last event of rm.

@@ -43,8 +43,11 @@ type Options struct {
 type Mounted struct {
 	Source string
 	Dir    string // absolute
-	Posix  bool   // locks by fcntl(2) are the server's; else they hold on this host alone
-	Flock  bool   // and those by flock(2)
+	// Snapshot is NAME@ID of what is mounted; "" if it is no snapshot.
+	Snapshot string
+
+	Posix bool // locks by fcntl(2) are the server's; else they hold on this host alone
+	Flock bool // and those by flock(2)
 }
 
 // Report is what a mount could not make stable.
@@ -128,7 +131,20 @@ func (o *Options) open(ctx context.Context) (*place.Place, error) {
 	}
 }
 
+// try opens what is to be mounted. From then on o.Mount is that which was found.
 func (o *Options) try(ctx context.Context) (*place.Place, error) {
+	p, err := o.tryOne(ctx)
+	if err == nil || o.Mount.Else == nil || passing(err) || ctx.Err() != nil {
+		return p, err
+	}
+	o.Mount = o.Mount.Else
+	return o.tryOne(ctx)
+}
+
+func (o *Options) tryOne(ctx context.Context) (*place.Place, error) {
+	if o.Mount.Snapshot {
+		return o.trySnapshot(ctx)
+	}
 	p, err := place.Open(ctx, o.Mount.URL, place.Options{Dial: o.Dial})
 	if err != nil && o.Mount.FSC && !passing(err) {
 		if again, err2 := place.Open(ctx, o.Mount.Uncached(), place.Options{Dial: o.Dial}); err2 == nil {
@@ -161,7 +177,11 @@ func (o *Options) serve(ctx context.Context, p *place.Place, dir string) (*Repor
 	opt.Log, opt.Rand = o.Note, o.Rand
 	opt.AllowOther = opt.AllowOther || os.Geteuid() == 0
 	opt.Fixed = o.Mount.HasUser()
-	m, err := fusefs.New(p.FS, dir, opt)
+	top, err := o.top(ctx, p, &opt)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fusefs.New(top, dir, opt)
 	if refused, is := errors.AsType[*fusefs.RefusedError](err); is {
 		return nil, usage{refused, refused.Advice}
 	}
@@ -178,6 +198,10 @@ func (o *Options) serve(ctx context.Context, p *place.Place, dir string) (*Repor
 	defer told.close()
 	if err = m.Wait(); err == nil {
 		at := &Mounted{Source: opt.Source, Dir: dir}
+		if s, ok := p.Snapshot(); ok {
+			ref := s.Ref()
+			at.Snapshot = ref.Text()
+		}
 		at.Posix, at.Flock = m.Locks()
 		err = o.Ready(at)
 	}

@@ -1,5 +1,5 @@
 // Package mountopt reads what stands in fstab(5) and behind mount's -o: the options of nfs(5), those of mount(8),
-// and the arguments of our own URLs.
+// and the arguments of our own URLs. Those of a snapshot are read by [Snapshot].
 //
 // An option is honoured, or ignored with a note that says why, or refused in words. What is refused has no like here,
 // and to go on without it would break a promise. An option that nobody knows is refused, too, unless sloppy is among
@@ -25,13 +25,17 @@ import (
 
 // Mount is what is to be mounted, and how.
 type Mount struct {
-	URL   string // with all arguments
+	URL   string // with all arguments; of a snapshot its place
 	FS    fusefs.Options
 	FSC   bool // the disk cache is asked for as in fstab: without it the mount goes on
 	Retry time.Duration
 	// Background has a server that does not answer tried again behind mount's back (bg).
 	Background bool
 	Notes      []string // of what was ignored
+
+	Snapshot bool   // URL is STORE::NAME[@ID][/PATH]
+	Refused  error  // why it cannot be mounted so after all; nil: it can
+	Else     *Mount // the snapshot that is meant where the server has nothing by the name of URL; nil: none
 }
 
 // The defaults of retry= (nfs(5)).
@@ -57,7 +61,23 @@ type parser struct {
 
 // Parse reads SPEC and the lists behind -o. nfs://HOST/PATH, HOST:/PATH and [ADDRESS]:/PATH are specs.
 func Parse(spec string, lists ...string) (*Mount, error) {
-	p := &parser{said: make(map[string]string), times: make(map[string]time.Duration), kernel: make(map[string]string), retry: -1}
+	p, short, err := read(spec, lists)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.settle(); err != nil {
+		return nil, err
+	}
+	if err := p.finish(short); err != nil {
+		return nil, err
+	}
+	p.m.FS.Source = spec
+	return &p.m, nil
+}
+
+// read reads the lists, and what a URL says of the keeping of attributes: short is the URL without.
+func read(spec string, lists []string) (p *parser, short string, err error) {
+	p = &parser{said: make(map[string]string), times: make(map[string]time.Duration), kernel: make(map[string]string), retry: -1}
 	var words []string
 	for _, list := range lists {
 		words = append(words, divide(list)...)
@@ -68,21 +88,13 @@ func Parse(spec string, lists ...string) (*Mount, error) {
 	p.sloppy = slices.Contains(words, "sloppy")
 	for _, w := range words {
 		if err := p.option(w); err != nil {
-			return nil, fmt.Errorf("option %s: %w", w, err)
+			return nil, "", fmt.Errorf("option %s: %w", w, err)
 		}
 	}
-	short, err := p.attributes(spec)
-	if err != nil {
-		return nil, err
+	if short, err = p.attributes(spec); err != nil {
+		return nil, "", err
 	}
-	if err := p.conflicts(); err != nil {
-		return nil, err
-	}
-	if err := p.finish(short); err != nil {
-		return nil, err
-	}
-	p.m.FS.Source = spec
-	return &p.m, nil
+	return p, short, p.conflicts()
 }
 
 // divide divides a list at its commas, but for those in quotes (context="a,b").
@@ -250,8 +262,8 @@ func (p *parser) conflicts() error {
 	return nil
 }
 
-// finish makes the URL and the times.
-func (p *parser) finish(spec string) error {
+// settle makes the times, and what the kernel is told.
+func (p *parser) settle() error {
 	if err := p.attributeTimes(); err != nil {
 		return err
 	}
@@ -262,15 +274,7 @@ func (p *parser) finish(spec string) error {
 			p.m.FS.Kernel = append(p.m.FS.Kernel, o)
 		}
 	}
-	if p.kernel["write"] == "ro" {
-		p.arg("readonly")
-	}
 	p.m.FS.Sync = p.kernel["sync"] == "sync"
-	if _, soft := p.said["soft"]; !soft {
-		if _, soft = p.said["softerr"]; !soft && !has(spec, "soft", "softerr", "hard") {
-			p.arg("hard") // the default of mounts, though not of URLs
-		}
-	}
 	switch {
 	case p.retry >= 0:
 		p.m.Retry = p.retry
@@ -278,6 +282,19 @@ func (p *parser) finish(spec string) error {
 		p.m.Retry = retryBackground
 	default:
 		p.m.Retry = retryForeground
+	}
+	return nil
+}
+
+// finish makes the URL.
+func (p *parser) finish(spec string) error {
+	if p.kernel["write"] == "ro" {
+		p.arg("readonly")
+	}
+	if _, soft := p.said["soft"]; !soft {
+		if _, soft = p.said["softerr"]; !soft && !has(spec, "soft", "softerr", "hard") {
+			p.arg("hard") // the default of mounts, though not of URLs
+		}
 	}
 	var err error
 	p.m.URL, err = address(spec, p.args)

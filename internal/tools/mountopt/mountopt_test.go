@@ -187,3 +187,40 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestSnapshot: a snapshot is read-only, and what is for a server is ignored or refused where there is none.
+func TestSnapshot(t *testing.T) {
+	for _, c := range []struct{ store, options, url, kernel, notes string }{
+		{"/backup", "", "/backup::home/d", "ro nosuid nodev", ""},
+		{"/backup", "ro,suid,noatime,defaults,nofail", "/backup::home/d", "ro nodev noatime", ""},
+		{"/backup", "hard,vers=3,fsc=1G", "/backup::home/d", "ro nosuid nodev", "fsc hard vers"},
+		{"s3://b/p?region=x", "timeo=5", "s3://b/p?region=x::home/d", "ro nosuid nodev", "timeo"},
+		{"nfs://h/e?uid=5", "soft,fsc,dev", "nfs://h/e?soft&readonly&uid=5::home/d", "ro nosuid", ""},
+	} {
+		m, err := Snapshot("spec", c.store, "home/d", c.options)
+		if err != nil {
+			t.Errorf("%s -o %s: %v", c.store, c.options, err)
+			continue
+		}
+		var noted []string
+		for _, note := range m.Notes {
+			name, _, _ := strings.Cut(note, " ")
+			noted = append(noted, name)
+		}
+		if m.URL != c.url || !m.Snapshot || m.FSC || m.Refused != nil || m.FS.Source != "spec" || !m.FS.NoCTO || m.FS.Times.FileMin != snapshotTime ||
+			strings.Join(m.FS.Kernel, " ") != c.kernel || strings.Join(noted, " ") != c.notes || (m.Retry == 0) != (c.store == "/backup") {
+			t.Errorf("%s -o %s: %+v", c.store, c.options, m)
+		}
+	}
+	for options, want := range map[string]string{
+		"uid=0": "no server of NFS", "readdir-buffer=4096": "no server of NFS", "udp": "only TCP", "remount": "unmount it", "soft,hard": "contradict", "roo": "did you mean",
+	} {
+		if m, err := Snapshot("spec", "/backup", "home", options); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v", options, m, err)
+		}
+	}
+	m, err := Snapshot("spec", "/backup", "home", "ro,rw,cto,actimeo=7,retry=1")
+	if err != nil || m.Refused == nil || m.FS.NoCTO || m.FS.Times.DirMax != 7*time.Second || m.Retry != time.Minute || m.FS.Kernel[0] != "ro" {
+		t.Errorf("%+v, %v", m, err)
+	}
+}

@@ -10,7 +10,7 @@ import (
 )
 
 // errSpec says what is mounted.
-var errSpec = errors.New("is neither HOST:/PATH, nor [ADDRESS]:/PATH, nor nfs://HOST/PATH")
+var errSpec = errors.New("is neither HOST:/PATH, nor [ADDRESS]:/PATH, nor nfs://HOST/PATH, nor STORE::NAME with a store that is there")
 
 // address is the URL of a spec with further arguments, which replace its own of the same name, and those that they
 // contradict.

@@ -50,6 +50,10 @@ func (v *view) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (vfs.I
 	i, err := v.ReadOnly.Info(ctx, h, want)
 	i.HasLinks, i.HasSymlinks, i.LinkMax = true, true, math.MaxInt32
 	i.TimeDelta = max(v.s.ref.TimeDelta, time.Nanosecond)
+	if n := v.s.ref.Counts; n != nil && want&vfs.InfoSpace != 0 { // all of it is used
+		i.Valid |= vfs.InfoSpace
+		i.TotalBytes, i.TotalFiles = n["bytes"], n["files"]+n["dirs"]+n["symlinks"]+n["nodes"]
+	}
 	return i, err
 }
 
