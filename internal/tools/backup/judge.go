@@ -65,6 +65,9 @@ func (r *run) judge(ctx context.Context, a *vfs.Attr, there *vfs.Entry) (v verdi
 	if err == nil && r.w != nil {
 		err = r.w.Reuse(ctx, from.s, v.old)
 	}
+	if err == nil && r.o.Verify {
+		err = from.s.Present(ctx, v.old) // what is lacking is read again, and not only told
+	}
 	if errors.Is(err, snapshot.ErrDamaged) {
 		r.was.tell(from, string(there.Name), err)
 		return verdict{why: "damaged"}, nil
