@@ -44,6 +44,9 @@
 // stable. A reader that sees a root can therefore read all of it. A crash can only take the root
 // itself away, of which nothing depends: a reader stores nothing.
 //
+// Who removes what readers may be reading opens the store with Options.Alone, and is refused while
+// there are any; then they are.
+//
 // # What is checked
 //
 // A Get of a whole object compares the CRC of its content at its end. A Get of a part checks only

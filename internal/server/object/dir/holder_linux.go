@@ -1,6 +1,7 @@
 package dir
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -43,4 +44,29 @@ func (s *Store) held(root *folder) error {
 		_ = unix.Close(fd) // nothing was written
 	}
 	return fmt.Errorf("%w: it is open for writing by %s", object.ErrBusy, who)
+}
+
+// apart keeps readers and what removes objects apart, by a lock of the root directory that readers share. A
+// file system without such locks, as NFS has none of directories, keeps nobody apart: a reader then is told what is gone.
+func (s *Store) apart(root *folder) error {
+	how := unix.LOCK_SH
+	switch {
+	case s.o.Alone:
+		how = unix.LOCK_EX
+	case !s.o.ReadOnly:
+		return nil
+	}
+	fd, err := unix.Openat(root.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fail("open", err)
+	}
+	s.guard = fd
+	err = again(func() error { return unix.Flock(fd, how|unix.LOCK_NB) })
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK) && s.o.Alone:
+		return fmt.Errorf("%w: it is being read", object.ErrBusy)
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return s.held(root)
+	}
+	return nil
 }

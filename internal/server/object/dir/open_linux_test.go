@@ -330,3 +330,40 @@ func (s *fillingSys) Renameat(f int, a string, d int, b string) error {
 	s.g.full.Store(s.fill.Load())
 	return s.osSys.Renameat(f, a, d, b)
 }
+
+// TestAlone wants readers, and who removes what they may be reading, to be kept apart.
+func TestAlone(t *testing.T) {
+	path := t.TempDir()
+	open := func(o Options) (*Store, error) { return Open(path, o) }
+	shut := func(s *Store) {
+		t.Helper()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	w, err := open(Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := open(Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal("beside a writer:", err)
+	}
+	shut(w)
+	if _, err := open(Options{Alone: true}); !errors.Is(err, object.ErrBusy) || !strings.Contains(err.Error(), "it is being read") {
+		t.Error("beside a reader:", err)
+	}
+	shut(r)
+	alone, err := open(Options{Alone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(Options{ReadOnly: true}); !errors.Is(err, object.ErrBusy) {
+		t.Error("a reader is let in:", err)
+	}
+	shut(alone)
+	if r, err = open(Options{ReadOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	shut(r)
+}

@@ -66,6 +66,9 @@ type Options struct {
 	// locked, synced or written: see "A reader beside the writer" in the package's
 	// documentation.
 	ReadOnly bool
+	// Alone keeps readers out, and fails with [object.ErrBusy] while there are any: for
+	// one that removes what they may be reading.
+	Alone bool
 	// NoSync leaves all syncs out. A crash of the machine may then lose objects that
 	// were stored, or damage them, which a read of the whole object detects.
 	NoSync bool

@@ -23,6 +23,7 @@ type Store struct {
 	sys     Sys
 	layout  layout.Layout
 	lock    int  // the marker file, open and locked, or -1
+	guard   int  // the root directory, locked by a reader or against readers, or -1
 	signed  bool // this process has said that it has the store
 	own     string
 	temps   atomic.Uint64 // temporary names that were made
@@ -63,7 +64,7 @@ func open(path string, o Options) (*Store, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: o, sys: o.Sys, lock: -1}
+	s := &Store{o: o, sys: o.Sys, lock: -1, guard: -1}
 	s.buffers.New = func() any { return new(buffer) }
 	s.folders.m = make(map[string]*folder)
 	var id [8]byte
@@ -90,8 +91,8 @@ func (o *Options) complete() error {
 		return fmt.Errorf("a fan-out of %d: it is 1 to %d characters", o.Fanout, layout.MaxFanout)
 	case o.MaxSize < 0:
 		return fmt.Errorf("objects of at most %d bytes", o.MaxSize)
-	case o.ReadOnly && o.Create:
-		return errors.New("a store cannot be made and be read-only")
+	case o.ReadOnly && (o.Create || o.Alone):
+		return errors.New("a store cannot be made, or kept from readers, and be read-only")
 	}
 	o.Fanout = cmp.Or(o.Fanout, layout.DefaultFanout)
 	o.MaxSize = cmp.Or(o.MaxSize, DefaultMaxSize)
@@ -131,6 +132,9 @@ func (s *Store) start(root *folder) error {
 	}
 	if errors.Is(err, unix.ENOENT) {
 		return layout.ErrNoStore
+	}
+	if err == nil {
+		err = s.apart(root)
 	}
 	if err != nil || s.o.ReadOnly || s.o.NoSync {
 		return err
@@ -240,8 +244,10 @@ func (s *Store) Close() error {
 func (s *Store) release() error {
 	s.unsign()
 	err := s.folders.close()
-	if s.lock >= 0 {
-		err = errors.Join(err, fail("close", unix.Close(s.lock)))
+	for _, fd := range []int{s.lock, s.guard} {
+		if fd >= 0 {
+			err = errors.Join(err, fail("close", unix.Close(fd)))
+		}
 	}
 	return err
 }
