@@ -273,8 +273,8 @@ func TestRestoreRefused(t *testing.T) {
 		want   string
 	}{
 		{1, "STORE DEST/x", "names no snapshot"},
-		{1, "STORE/none::home DEST/x", "there is no such directory"},
-		{1, "TREE::home DEST/x", "there is no .nfsbox-store in it"},
+		{4, "STORE/none::home DEST/x", "there is no such directory"},
+		{4, "TREE::home DEST/x", "there is no .nfsbox-store in it"},
 		{1, "STORE::hom DEST/x", `did you mean "home"?`},
 		{1, "STORE::home STORE/x", "lies within the store"},
 		{1, "STORE::home STORE", "lies within the store"},

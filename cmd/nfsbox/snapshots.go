@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
@@ -57,6 +58,7 @@ type storeRun struct {
 	*output
 	e     *env
 	store *place.Store
+	waits bool                  // for a store that somebody else has
 	sum   func(listSummary) any // makes the last event; nil: it is a listSummary
 }
 
@@ -91,7 +93,7 @@ func (f *snapshotsFlags) lookWith(r *storeRun, arg string, o place.StoreOptions,
 		return r.refuse(arg, err)
 	}
 	o.Dial = r.watch(e, po).Dial
-	if r.store, err = place.OpenStore(e.ctx, arg, o); err != nil {
+	if r.store, err = r.openStore(arg, o); err != nil {
 		return r.refuse(arg, err)
 	}
 	err = do(r)
@@ -107,6 +109,31 @@ func (f *snapshotsFlags) lookWith(r *storeRun, arg string, o place.StoreOptions,
 	return r.done(err)
 }
 
+const (
+	// askAgain is how often a store is tried that somebody else has, by a command that waits for it.
+	askAgain = time.Second
+	// maxAsked bounds how often: for a day.
+	maxAsked = 24 * 60 * 60
+)
+
+// openStore opens the store. A command that waits does so until nobody else has it.
+func (r *storeRun) openStore(arg string, o place.StoreOptions) (*place.Store, error) {
+	for asked := 0; ; asked++ {
+		s, err := place.OpenStore(r.e.ctx, arg, o)
+		if !r.waits || !errors.Is(err, object.ErrBusy) || asked == maxAsked {
+			return s, err
+		}
+		if asked == 0 {
+			r.note("waiting: " + err.Error())
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-r.e.ctx.Done():
+			return nil, r.e.ctx.Err()
+		}
+	}
+}
+
 // refuse ends a command that an argument has failed.
 func (r *storeRun) refuse(arg string, err error) error {
 	if r.e.ctx.Err() != nil {
@@ -114,6 +141,9 @@ func (r *storeRun) refuse(arg string, err error) error {
 		return r.done(err)
 	}
 	r.failed(arg, err)
+	if errors.Is(err, object.ErrBusy) { // it can be reached, but not now
+		return r.done(&exitError{status: exitIncomplete})
+	}
 	return r.done(worse(nil, err))
 }
 

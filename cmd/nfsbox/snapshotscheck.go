@@ -61,7 +61,7 @@ Each object that is missing or damaged is named, with each file, directory and s
 a directory with a slash at its end cannot be found. Of many, 100 a damage are named, and the others counted. What no
 snapshot needs is counted; nfsbox snapshots prune removes it.
 
-nfsbox backup, run again, stores again what is missing if the tree has it still. What cannot be mended nfsbox restore
+nfsbox backup --verify stores again what is missing if the tree has it still. What cannot be mended nfsbox restore
 leaves out, and restores all else; nfsbox snapshots forget STORE NAME@ID removes the snapshot.
 
   nfsbox snapshots check /backup

@@ -46,12 +46,12 @@ type pruneSummary struct {
 func (c *snapshotsPruneCmd) Run(e *env) error {
 	began := time.Now()
 	var sum pruneSummary
-	r := &storeRun{output: newOutput(e, c.JSON), e: e}
+	r := &storeRun{output: newOutput(e, c.JSON), e: e, waits: c.Wait}
 	r.sum = func(l listSummary) any {
 		sum.Errors, sum.Seconds = l.Errors, time.Since(began).Seconds()
 		return &sum
 	}
-	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true}, func(r *storeRun) (err error) {
+	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true, Alone: !c.DryRun}, func(r *storeRun) (err error) {
 		l := r.lease()
 		if c.Wait {
 			l.Wait = maxWait
@@ -62,6 +62,9 @@ func (c *snapshotsPruneCmd) Run(e *env) error {
 		err = errors.Join(err, t.Finish(nil))
 		if !r.json && !c.Quiet {
 			r.pruned(&sum.PruneSummary)
+		}
+		if err == nil && sum.Missing > 0 {
+			return &exitError{status: exitIncomplete}
 		}
 		if errors.Is(err, upkeep.ErrEmpty) {
 			err = refused(err)

@@ -92,7 +92,7 @@ func shape(t *testing.T, dir string) (lines []string) {
 			return err
 		}
 		name, _ := filepath.Rel(dir, path) // both are below it
-		link, _ := os.Readlink(path) // "" if it is none
+		link, _ := os.Readlink(path)       // "" if it is none
 		value := make([]byte, 64)
 		n, _ := unix.Lgetxattr(path, "user.k", value) // likewise
 		line := []any{name, st.Ino, st.Nlink, st.Mode, st.Uid, st.Gid, st.Mtim, link, string(value[:max(n, 0)])}

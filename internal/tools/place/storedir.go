@@ -17,7 +17,7 @@ func openStoreDir(path string, o StoreOptions) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := dir.Open(path, dir.Options{Create: fresh, ReadOnly: !o.Write})
+	s, err := dir.Open(path, dir.Options{Create: fresh, ReadOnly: !o.Write, Alone: o.Write && o.Alone})
 	if err != nil {
 		return nil, storeError(path, err)
 	}
