@@ -126,7 +126,7 @@ func TestSnapshots(t *testing.T) {
 		want   string
 	}{
 		{1, "ls STORE none", "the store has no"},
-		{1, "ls STORE hime", `did you mean "home"?`},
+		{1, "ls STORE hime", "did you mean home?"},
 		{1, "ls STORE Home", "not a name of snapshots"},
 		{4, "ls STORE/none", "there is no such directory"},
 		{4, "ls TREE", "there is no .nfsbox-store in it"},
