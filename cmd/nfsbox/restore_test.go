@@ -275,7 +275,7 @@ func TestRestoreRefused(t *testing.T) {
 		{1, "STORE DEST/x", "names no snapshot"},
 		{4, "STORE/none::home DEST/x", "there is no such directory"},
 		{4, "TREE::home DEST/x", "there is no .nfsbox-store in it"},
-		{1, "STORE::hom DEST/x", `did you mean "home"?`},
+		{1, "STORE::hom DEST/x", "did you mean home?"},
 		{1, "STORE::home STORE/x", "lies within the store"},
 		{1, "STORE::home STORE", "lies within the store"},
 		{1, "STORE::home TREE/a", "is not a directory"},
