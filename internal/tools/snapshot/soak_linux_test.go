@@ -1,3 +1,7 @@
+// What takes memory and time to say something: not with the race detector, of which it would speak.
+
+//go:build !race
+
 package snapshot_test
 
 import (
