@@ -73,8 +73,8 @@ entry decides, and what none matches is taken. --files-from lists paths instead,
 of what has failed.
 
   nfsbox restore /backup::home ./home
-  nfsbox restore /backup::home@20261128t230000.000z/ann/letters nfs://filer/export/home/ann/letters
-  nfsbox restore --overwrite=never --include '*.odt' --exclude '*' /backup::home/ann /home/ann
+  nfsbox restore /backup::home@20261128t230000.000z/ann nfs://filer/home/ann
+  nfsbox restore --overwrite=never --exclude '*.tmp' /backup::home /home
   nfsbox restore -n /backup::home /home`
 
 // Run is a copy with other rules: what is in a snapshot comes to PLACE.

@@ -36,8 +36,8 @@ The exit status is 0 if there are no differences, 3 if there are, and 2 if a par
 and what lies below is not compared.
 
   nfsbox snapshots diff /backup::home@20261127t230000.000z /backup::home
-  nfsbox snapshots diff /backup::home@20261127t230000.000z/ann /backup::home/ann
-  nfsbox snapshots diff --json /backup::a /backup::b | jq -r 'select(.kind=="removed").path'`
+  nfsbox snapshots diff /backup::a@20261127t230000.000z/ann /backup::a/ann
+  nfsbox snapshots diff --json /backup::a /backup::b | jq -r .path`
 }
 
 // diffEvent is an object that two snapshots have not alike, in JSON.

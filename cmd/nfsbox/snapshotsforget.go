@@ -39,7 +39,7 @@ damaged is kept, and told of, with status 2: forget it by NAME@ID. What a backup
 
 What only forgotten snapshots had stays in the store until nfsbox snapshots prune removes it.
 
-  nfsbox snapshots forget -n --name home --keep-daily 7 --keep-weekly 5 --keep-monthly 12 /backup
+  nfsbox snapshots forget -n --keep-daily 7 --keep-monthly 12 /backup
   nfsbox snapshots forget --keep-within 2w --keep-yearly 10 /backup
   nfsbox snapshots forget /backup home@20261128t230000.000z`
 }
