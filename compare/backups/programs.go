@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/nfsbox/nfsbox/compare/internal/disk"
 )
 
 // The steps of a turn.
@@ -102,7 +101,7 @@ func measure(ctx context.Context, args []string, place string) (f figure, err er
 		return f, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, out)
 	}
 	f.wall = time.Since(start).Seconds()
-	if err := syncAll(place); err != nil {
+	if err := disk.Sync(place); err != nil {
 		return f, err
 	}
 	f.disk = time.Since(start).Seconds()
@@ -111,13 +110,4 @@ func measure(ctx context.Context, args []string, place string) (f figure, err er
 		f.memory = float64(used.Maxrss) / 1024
 	}
 	return f, nil
-}
-
-// syncAll is syncfs(2) of the file system that dir lies on.
-func syncAll(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(unix.Syncfs(int(d.Fd())), d.Close())
 }

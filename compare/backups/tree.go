@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+
+	"github.com/nfsbox/nfsbox/compare/internal/disk"
 )
 
 const (
@@ -49,7 +50,7 @@ func (t *tree) fill() error {
 		}
 	}
 	var err error
-	t.objects, t.bytes, err = size(t.path)
+	t.objects, t.bytes, err = disk.Size(t.path)
 	return err
 }
 
@@ -65,27 +66,9 @@ func write(path string, from io.Reader, n int64) error {
 
 // same says if what was restored has not as many objects and bytes as the tree.
 func (t *tree) same(path string) error {
-	objects, bytes, err := size(path)
+	objects, bytes, err := disk.Size(path)
 	if err == nil && (objects != t.objects || bytes != t.bytes) {
 		err = fmt.Errorf("%d objects of %d bytes were restored, of %d of %d", objects, bytes, t.objects, t.bytes)
 	}
 	return err
-}
-
-func size(path string) (objects int, bytes int64, err error) {
-	err = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		objects++
-		if e.Type().IsRegular() {
-			i, err := e.Info()
-			if err != nil {
-				return err
-			}
-			bytes += i.Size()
-		}
-		return nil
-	})
-	return objects, bytes, err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nfsbox/nfsbox/compare/internal/disk"
 	"github.com/nfsbox/nfsbox/compare/internal/serve"
 )
 
@@ -68,7 +69,7 @@ func (m *mover) turn(ctx context.Context, from, to, local string, server *serve.
 		return f, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, out)
 	}
 	f.Wall = time.Since(start).Seconds()
-	if err := syncAll(local); err != nil {
+	if err := disk.Sync(local); err != nil {
 		return f, err
 	}
 	f.Disk = time.Since(start).Seconds()

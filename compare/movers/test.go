@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/nfsbox/nfsbox/compare/internal/disk"
 	"github.com/nfsbox/nfsbox/compare/internal/serve"
 	"github.com/nfsbox/nfsbox/internal/testkit/ganesha"
 )
@@ -76,7 +77,7 @@ func (t *test) run(ctx context.Context, o *options, src *tree) ([]row, error) {
 			if err == nil {
 				err = src.same(dest)
 			}
-			if err := errors.Join(err, syncAll(o.data)); err != nil {
+			if err := errors.Join(err, disk.Sync(o.data)); err != nil {
 				return nil, fmt.Errorf("%s: %w", r.name, err)
 			}
 			figures[i] = append(figures[i], f)

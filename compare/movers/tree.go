@@ -1,13 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
+	"github.com/nfsbox/nfsbox/compare/internal/disk"
 )
 
 const (
@@ -44,42 +42,15 @@ func (t *tree) fill(n int) error {
 
 // count counts what is in the tree.
 func (t *tree) count() (err error) {
-	t.objects, t.bytes, err = size(t.path)
+	t.objects, t.bytes, err = disk.Size(t.path)
 	return err
 }
 
 // same says if a copy has not as many objects and bytes as the tree.
 func (t *tree) same(path string) error {
-	objects, bytes, err := size(path)
+	objects, bytes, err := disk.Size(path)
 	if err == nil && (objects != t.objects || bytes != t.bytes) {
 		err = fmt.Errorf("the copy has %d objects of %d bytes, and the source %d of %d", objects, bytes, t.objects, t.bytes)
 	}
 	return err
-}
-
-func size(path string) (objects int, bytes int64, err error) {
-	err = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		objects++
-		if e.Type().IsRegular() {
-			i, err := e.Info()
-			if err != nil {
-				return err
-			}
-			bytes += i.Size()
-		}
-		return nil
-	})
-	return objects, bytes, err
-}
-
-// syncAll is syncfs(2) of the file system that dir lies on.
-func syncAll(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(unix.Syncfs(int(d.Fd())), d.Close())
 }
