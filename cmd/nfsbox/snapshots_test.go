@@ -2,10 +2,15 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +18,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/object/dir"
 	"github.com/nfsbox/nfsbox/internal/tools/backup"
 	"github.com/nfsbox/nfsbox/internal/tools/dirfs"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -240,4 +246,69 @@ func TestSnapshotsUpkeep(t *testing.T) {
 	if out, _ := ask(t, 0, "snapshots", "prune", "--all", "--dry-run", "--json", "--no-progress", b.store); !strings.Contains(out, `"type":"summary","dry_run":true,"snapshots":0,`) || !strings.Contains(out, `"removed_objects":0,`) {
 		t.Error(out)
 	}
+}
+
+// hears is a writer that calls said, once, when text was written to it.
+type hears struct {
+	all  []byte
+	text string
+	said func()
+}
+
+func (h *hears) Write(p []byte) (int, error) {
+	h.all = append(h.all, p...)
+	if h.said != nil && strings.Contains(string(h.all), h.text) {
+		h.said()
+		h.said = nil
+	}
+	return len(p), nil
+}
+
+// TestPruneReaders wants a prune to give way to a reader of a store on this host, or to wait for its end, and one that
+// misses an object to say so by its status.
+func TestPruneReaders(t *testing.T) {
+	b := newRestoreBed(t)
+	reader, err := place.OpenStore(t.Context(), b.store, place.StoreOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut := sync.OnceFunc(func() {
+		if err := reader.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	defer shut()
+	if _, said := ask(t, exitIncomplete, "snapshots", "prune", b.store); !strings.Contains(said, "it is being read") {
+		t.Error(said)
+	}
+	messages := &hears{text: "waiting: ", said: shut}
+	e := &env{ctx: t.Context(), stdout: io.Discard, stderr: messages, rand: func(p []byte) { _, _ = rand.Read(p) }}
+	if status := run(e, []string{"snapshots", "prune", "--wait", "--no-progress", b.store}); status != exitOK || messages.said != nil {
+		t.Errorf("status %d: %s", status, messages.all)
+	}
+	objects, err := filepath.Glob(filepath.Join(b.store, "sha256", "*", "*"))
+	if err != nil || len(objects) == 0 {
+		t.Fatal(objects, err)
+	}
+	w, err := place.OpenStore(t.Context(), b.store, place.StoreOptions{Write: true, Existing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of a part of the manifest prune says that the snapshot cannot be read. The pack is the largest object.
+	pack := slices.MaxFunc(objects, func(x, y string) int { return cmp.Compare(bytesAt(t, x), bytesAt(t, y)) })
+	if err := errors.Join(w.Delete(t.Context(), "sha256/"+filepath.Base(pack)), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, said := ask(t, exitIncomplete, "snapshots", "prune", "--no-progress", b.store); !strings.Contains(said, "missing: 1 object") {
+		t.Error(said)
+	}
+}
+
+func bytesAt(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
 }
