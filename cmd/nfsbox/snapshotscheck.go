@@ -161,7 +161,7 @@ func (f *progressFlags) tracker(r *storeRun) *progress.Tracker {
 }
 
 // shared opens a store to read it, and gives do the lease by which others know of it. A directory of this host has none:
-// whoever could put it there would keep backups out. Nor has a store that may only be read.
+// a process that could put it there would keep backups out. Nor has a store that may only be read.
 func (f *snapshotsFlags) shared(r *storeRun, arg string, do func(*storeRun, *lease.Options) error) error {
 	if !place.IsURL(arg) {
 		return f.lookWith(r, arg, place.StoreOptions{}, func(r *storeRun) error { return do(r, nil) })

@@ -41,7 +41,7 @@ type StoreOptions struct {
 	// Existing makes no store. It has a meaning with Write alone.
 	Existing bool
 	// Alone keeps those out that read a store in a directory of this host, and fails with [object.ErrBusy] while there are any. It is
-	// for who removes what they may be reading. In other stores leases keep them apart.
+	// for a process that removes what they may be reading. In other stores leases keep them apart.
 	Alone bool
 	// Dial is further options for stores of servers.
 	Dial []nfsbox.Option

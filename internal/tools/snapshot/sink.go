@@ -248,7 +248,7 @@ func (p *packer) add(ctx context.Context, b []byte) (Piece, error) {
 }
 
 // room makes room for n bytes. It returns the pack that is full by now, if one is, which the caller stores. It waits,
-// with p.mu, until there is a buffer: who has one stores it without p.mu.
+// with p.mu, until there is a buffer: the call that has one stores it without p.mu.
 func (p *packer) room(ctx context.Context, n int) (number int64, full []byte, err error) {
 	if len(p.buf)+n > maxPack {
 		number, full, p.buf = p.number, p.buf, nil

@@ -44,8 +44,8 @@
 // stable. A reader that sees a root can therefore read all of it. A crash can only take the root
 // itself away, of which nothing depends: a reader stores nothing.
 //
-// Who removes what readers may be reading opens the store with Options.Alone, and is refused while
-// there are any; then they are.
+// A process that removes what readers may be reading opens the store with Options.Alone. While there are
+// readers it is refused; while it has the store, they are.
 //
 // # What is checked
 //

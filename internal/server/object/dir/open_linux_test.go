@@ -331,7 +331,7 @@ func (s *fillingSys) Renameat(f int, a string, d int, b string) error {
 	return s.osSys.Renameat(f, a, d, b)
 }
 
-// TestAlone wants readers, and who removes what they may be reading, to be kept apart.
+// TestAlone wants readers kept apart from a process that removes what they may be reading.
 func TestAlone(t *testing.T) {
 	path := t.TempDir()
 	open := func(o Options) (*Store, error) { return Open(path, o) }

@@ -11,7 +11,7 @@ const lookers = 64
 // other hosts it does not know.
 type gate struct {
 	places chan struct{} // a looker has one, a changer all
-	change chan struct{} // has one place: who has it may collect the others
+	change chan struct{} // has one place: the call that has it may collect the others
 }
 
 func newGate() gate {

@@ -28,7 +28,7 @@ type Store struct {
 
 	buffers sync.Pool // of *buffer
 	folders folders
-	making  chan struct{} // has one place: who has it makes directories
+	making  chan struct{} // has one place: the call that has it makes directories
 
 	mu     sync.RWMutex
 	closed bool

@@ -17,7 +17,7 @@ const (
 	maxField  = 64
 )
 
-// Holder is who has a store open.
+// Holder is the process that has a store open to write.
 type Holder struct {
 	Host    string
 	PID     int

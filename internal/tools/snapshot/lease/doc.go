@@ -1,4 +1,4 @@
-// Package lease keeps those apart who use a store of snapshots at the same time, on any host: what removes objects, and
+// Package lease keeps processes apart that use a store of snapshots at the same time, on any host: what removes objects, and
 // what relies on them.
 //
 // # Who is kept apart
@@ -32,7 +32,7 @@
 //
 // The name of a lease says of which kind it is; the content only says whose it is. A name that is none counts as an exclusive
 // lease to all, since it may be one of a later version. It is over after [Life] like any. So 10,000 files that somebody has put
-// among the leases stop everybody for ten minutes, and are then removed by the next one. Whoever goes on putting them can stop
+// among the leases stop everybody for ten minutes, and are then removed by the next one. A user that goes on putting them can stop
 // all, but such a user of the store could remove it as well.
 //
 // At most [maxRead] leases are read at a look, of [maxContent] bytes each. Further ones are judged by name and age alone.
