@@ -10,6 +10,7 @@ import (
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
 	"github.com/nfsbox/nfsbox/internal/testkit/leak"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/internal/testkit/port"
@@ -97,17 +98,12 @@ func dial(t testing.TB, url string, opts ...nfsbox.Option) *nfsbox.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { expect.OK(t, c.Close()) })
 	t.Cleanup(func() {
-		s := c.Stats()
-		asking := 0 // for local I/O, behind everybody's back
-		if s.LocalIO.State == "remote" {
-			asking = 1
-		}
-		if s.InFlight > asking || s.Dirty != 0 {
+		// Local I/O asks the server behind everybody's back: such a call ends, and one that was left behind does not.
+		expect.Soon(t, "the client's calls end", func() bool { return c.Stats().InFlight == 0 })
+		if s := c.Stats(); s.Dirty != 0 {
 			t.Errorf("the client left things behind: %+v", s)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
 		}
 	})
 	return c
