@@ -56,6 +56,7 @@ func TestExamplesAreForOthers(t *testing.T) {
 // TestExamplesOutside builds and runs all examples in a module of their own, which has
 // this one as a program elsewhere would, without the network.
 func TestExamplesOutside(t *testing.T) {
+	need.Speed(t, "what it builds is without it")
 	need.Time(t, "the examples in a module of their own")
 	here, err := os.Getwd()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/oncrpc/internal/budget"
 )
 
@@ -39,7 +40,7 @@ func trickle(nc net.Conn, begun []byte, stop <-chan struct{}) {
 func TestServerTrickle(t *testing.T) {
 	const limit = 512 << 20
 	conns := 1000
-	if raceEnabled {
+	if need.Race {
 		conns = 400 // the detector takes its own time and memory
 	}
 	for _, k := range []struct {
@@ -70,7 +71,7 @@ func TestServerTrickle(t *testing.T) {
 				}
 			}
 			t.Logf("%d MiB at most, %v a call", most>>20, slowest)
-			if most > limit && !raceEnabled {
+			if most > limit && !need.Race {
 				t.Errorf("%d MiB in use", most>>20)
 			}
 			if slowest > patience/4 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
@@ -173,7 +174,7 @@ func TestServerObserveEnd(t *testing.T) {
 
 // TestServerObserveAllocs: neither Sample nor Observe costs an allocation.
 func TestServerObserveAllocs(t *testing.T) {
-	if raceEnabled {
+	if need.Race {
 		t.Skip("the race detector allocates")
 	}
 	for name, o := range map[string]ServerOptions{

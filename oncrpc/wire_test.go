@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/xdr"
 )
 
@@ -216,7 +217,7 @@ func slowTrips(t *testing.T, trips int) (slow int) {
 
 // TestNoAllocations: a small call costs none, at either end.
 func TestNoAllocations(t *testing.T) {
-	if raceEnabled {
+	if need.Race {
 		t.Skip("the race detector allocates")
 	}
 	_, _, c := pair(t, ServerOptions{}, ClientOptions{})

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 // grepTree is a directory that has something for each option.
@@ -57,7 +59,7 @@ func TestGrepAgainstGNU(t *testing.T) {
 	path := gnuPath(t)
 	t.Chdir(grepTree(t))
 	each := 3
-	if testing.Short() || race {
+	if testing.Short() || need.Race {
 		each = 1
 	}
 	n := 0
@@ -68,7 +70,7 @@ func TestGrepAgainstGNU(t *testing.T) {
 		"-A0", "-B0 -n", "-C0 -n", "-C5 -A0", "-A1 -C0 -n", "-B2 -C1 -n", "-A0 -o", "-A0 -c", "-A0 -l", "-2", "-n -1 -B0", "-lL", "-L -l", "-l -L -l", "-hH", "-H -h", "-aI", "-Ia", "-I -a -n",
 	} {
 		patterns := []string{"two", "^t.o", "(one|five)$", "nothing here", "", "[^a-z]", "é"}
-		if race { // what is printed does not show the detector more, and it is slow: each has one of them
+		if need.Race { // what is printed does not show the detector more, and it is slow: each has one of them
 			patterns = patterns[i%len(patterns):][:1]
 		}
 		for _, pattern := range patterns {

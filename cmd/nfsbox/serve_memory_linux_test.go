@@ -29,7 +29,7 @@ func TestTrickle(t *testing.T) {
 		rounds = 40
 	)
 	connections, length := int64(2000), time.Second
-	if race {
+	if need.Race {
 		connections = 400 // which then load the machine as much
 	}
 	if os.Getenv("NFSBOX_SOAK") != "" {
@@ -68,7 +68,7 @@ func TestTrickle(t *testing.T) {
 	t.Logf("%d connections, %d MiB sent, %d rounds of another client in %v, peak of the server's memory %d MiB",
 		most, sent.Load()>>20, rounds, took, peak>>20)
 	// The race detector remembers what was last done to each word, in memory of its own.
-	if peak > maxRSS && !race {
+	if peak > maxRSS && !need.Race {
 		t.Errorf("the server took %d MiB", peak>>20)
 	}
 	s.stop(t)

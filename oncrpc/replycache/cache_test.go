@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/oncrpc"
 )
 
@@ -278,7 +279,7 @@ func TestReplyCacheClients(t *testing.T) {
 // TestReplyCacheAllocs: a remembered call costs one allocation at most, and none
 // where replies come and go.
 func TestReplyCacheAllocs(t *testing.T) {
-	if raceEnabled {
+	if need.Race {
 		t.Skip("the race detector allocates")
 	}
 	for _, c := range []struct {
@@ -370,7 +371,7 @@ func heapNow() int64 {
 // TestReplyMemory has clients that write much, one after another: what is
 // counted is what is there, and what was forgotten is given back.
 func TestReplyMemory(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || need.Race {
 		t.Skip("it measures memory")
 	}
 	for _, c := range []struct {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -140,6 +141,7 @@ func FuzzList(f *testing.F) {
 
 // TestLongList: unsorted paths, and what they take.
 func TestLongList(t *testing.T) {
+	need.Speed(t, "one goroutine")
 	const n = 100_000
 	var b strings.Builder
 	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(n) {

@@ -15,6 +15,7 @@ import (
 
 // TestAsRsync copies a tree with rsync, by many sets of rules, and asks the filter for the same.
 func TestAsRsync(t *testing.T) {
+	need.Speed(t, "one goroutine, beside rsync")
 	rsync := need.Tool(t, "rsync", "rsync")
 	tree := t.TempDir()
 	for _, path := range strings.Fields(`a b.o c/a c/b.o c/d/a c/d/b.o c/d/e/f.txt foo/bar foo/x/bar foo/x/y/bar x/foo/bar

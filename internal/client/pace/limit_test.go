@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 const ms = time.Millisecond
@@ -67,7 +69,7 @@ func seeds() uint64 {
 // and which take long when one is looked for.
 func simulates(t *testing.T) {
 	t.Helper()
-	if raceEnabled || testing.Short() {
+	if need.Race || testing.Short() {
 		t.Skip("simulations take long")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -16,6 +17,7 @@ const us = time.Microsecond
 // how the delay and the time in which the reader thinks compare with the time
 // that his bytes take.
 func TestWhatPays(t *testing.T) {
+	need.Speed(t, "gigabytes that one reader copies in a model")
 	for _, tt := range []struct {
 		name      string
 		delay     time.Duration
@@ -95,6 +97,7 @@ func TestNoFlapping(t *testing.T) {
 // TestDelayChanges: a file system that gets slow to answer is read ahead of, and
 // one that gets quick again is not.
 func TestDelayChanges(t *testing.T) {
+	need.Speed(t, "gigabytes that one reader copies in a model")
 	synctest.Test(t, func(t *testing.T) {
 		r, far := newFarOf(t, 1<<20, 1<<40, 50*us, 1e9, Options{})
 		f, _ := r.open("f", vfs.OpenHow{})

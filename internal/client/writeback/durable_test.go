@@ -19,6 +19,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/client/pace"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -727,6 +728,7 @@ func (r *rig) timeToWrite(size uint64, step int) time.Duration {
 // TestWriterFillsTheLine: a single writer is as fast as the link, COMMITs and the
 // bound included.
 func TestWriterFillsTheLine(t *testing.T) {
+	need.Speed(t, "a rate in a model; TestSlowLinkManyFiles has the goroutines")
 	for _, bound := range []int64{0, 16 << 20} {
 		for _, delay := range []time.Duration{10 * ms, ms / 10} {
 			synctest.Test(t, func(t *testing.T) {
@@ -749,6 +751,7 @@ func TestWriterFillsTheLine(t *testing.T) {
 // as it may, COMMITs and the bound included, though what is dirty must wait for two
 // round trips.
 func TestFarWriter(t *testing.T) {
+	need.Speed(t, "a rate in a model")
 	const size, trip = 256 << 20, 100 * ms
 	for _, bandwidth := range []float64{200e6, 500e6} {
 		synctest.Test(t, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim"
 	pb "github.com/nfsbox/nfsbox/proto/fileapi"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -207,6 +208,7 @@ func TestSearchShrinkingFile(t *testing.T) {
 
 // TestSearchLargeDirectory passes a million names, with a page of them in memory.
 func TestSearchLargeDirectory(t *testing.T) {
+	need.Speed(t, "a million names, one after the other")
 	w := &watch{names: 1_000_000}
 	if testing.Short() {
 		w.names = 100_000

@@ -17,6 +17,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 // eachKind runs test for each kind; one that is not to be had here is said so.
@@ -245,7 +247,7 @@ func TestCloseUnderLoad(t *testing.T) {
 
 // TestCallAllocations: none of ours, whatever thread makes the call.
 func TestCallAllocations(t *testing.T) {
-	if raceEnabled {
+	if need.Race {
 		t.Skip("the race detector allocates")
 	}
 	eachKind(t, func(t *testing.T, l *Lanes) {

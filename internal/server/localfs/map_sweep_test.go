@@ -32,6 +32,7 @@ func listAll(t *testing.T, f vfs.FS, dir vfs.Handle) map[string]vfs.Handle {
 // TestMapForgetsWhatIsGone has a local program make, rename and remove many files that
 // are listed meanwhile, again and again.
 func TestMapForgetsWhatIsGone(t *testing.T) {
+	need.Speed(t, "one goroutine")
 	need.Time(t, "a map of handles whose files go, many times")
 	synctest.Test(t, func(t *testing.T) {
 		const files = handlemap.SweepSlack + handlemap.SweepSlack/2

@@ -44,6 +44,15 @@ func Time(t testing.TB, what string) {
 	}
 }
 
+// Speed ends a test under the race detector, which takes up to ten times as long: it is skipped, and says why the detector
+// would find nothing in it that it does not find elsewhere. Otherwise it does nothing.
+func Speed(t testing.TB, why string) {
+	t.Helper()
+	if Race {
+		t.Skipf("NOT TESTED with the race detector: %s", why)
+	}
+}
+
 // Tool finds a program. Without it, what is missing.
 func Tool(t testing.TB, what, program string) string {
 	t.Helper()

@@ -67,3 +67,13 @@ func TestTime(t *testing.T) {
 		t.Errorf("%q, want %q", e.how, want)
 	}
 }
+
+func TestSpeed(t *testing.T) {
+	e, want := &ended{}, ""
+	if Race {
+		want = "skipped: NOT TESTED with the race detector: one goroutine"
+	}
+	if Speed(e, "one goroutine"); e.how != want {
+		t.Errorf("%q, want %q", e.how, want)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim"
 )
 
@@ -57,6 +58,7 @@ func (f forgetful) WriteAt(file *os.File, p []byte, off int64) (int, error) {
 // TestPowerFails: whatever of the unsynced a power failure leaves, at any call: the next start works by itself, hands out no
 // wrong byte, and takes no more than it may.
 func TestPowerFails(t *testing.T) {
+	need.Speed(t, "one goroutine")
 	first, seeds := uint64(72), uint64(8) // 77 finds removals that come back
 	if os.Getenv("NFSBOX_SOAK") != "" {
 		first, seeds = 0, 600

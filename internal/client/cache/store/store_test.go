@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -255,6 +256,7 @@ func damage(t *testing.T, rnd *rand.Rand, names []string) {
 
 // TestCrash copies the directory while it is in use, file by file, as a crash might leave it.
 func TestCrash(t *testing.T) {
+	need.Speed(t, "one goroutine")
 	crashes := 10
 	if os.Getenv("NFSBOX_SOAK") != "" {
 		crashes = 200

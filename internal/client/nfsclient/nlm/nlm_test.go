@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient/nlm"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nlm4"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -367,7 +368,7 @@ func TestNoManager(t *testing.T) {
 
 // TestBounds: owners and ranges have theirs, and room comes back.
 func TestBounds(t *testing.T) {
-	if raced {
+	if need.Race {
 		t.Skip("20,000 calls; without the race detector they are made")
 	}
 	s, c, h := simple(t)

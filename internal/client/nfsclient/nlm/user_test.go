@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/base/byterange"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -13,6 +14,7 @@ import (
 // TestShares: a user that takes what it can leaves something for the next, of ranges, owners and operations. What it
 // gives back is nobody's.
 func TestShares(t *testing.T) {
+	need.Speed(t, "one goroutine")
 	f := New(nil, Options{Rand: func(p []byte) { clear(p) }})
 	s := f.s
 	s.keeping = true // there is no server to ask

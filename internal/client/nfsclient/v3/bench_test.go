@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/client/nfsclient/v3"
 	"github.com/nfsbox/nfsbox/internal/client/pace"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/oncrpc"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -121,7 +122,7 @@ func TestLean(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if allocs >= 1 && !raceEnabled {
+		if allocs >= 1 && !need.Race {
 			t.Errorf("%s: %.1f allocations, want none", name, allocs)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -31,6 +32,7 @@ var sizes = []int{
 // left out, and those behind them delivered, though every seventh is gone, of
 // very many most, and new ones stand everywhere.
 func TestReplay(t *testing.T) {
+	need.Speed(t, "one goroutine")
 	for _, whole := range []bool{true, false} {
 		for _, n := range sizes {
 			from := 0

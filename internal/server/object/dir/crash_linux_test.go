@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim"
 )
 
@@ -56,9 +57,7 @@ func TestCrash(t *testing.T) {
 // somebody took that call away, or nobody needs it. Those for a call that merely looks are
 // left to TestSeenIsStable.
 func TestCrashMissingSync(t *testing.T) {
-	if slow {
-		t.Skip("NOT TESTED with the race detector: nothing goes on at once here")
-	}
+	need.Speed(t, "nothing goes on at once here")
 	sites := make(map[string]int)
 	for seed := range uint64(crashSeeds) {
 		r := newRig(t, seed+1, 1, true, "")

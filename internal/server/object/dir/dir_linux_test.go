@@ -14,6 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 	"github.com/nfsbox/nfsbox/internal/server/object/objecttest"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 // fresh opens a new store, and when the test is over wants it to have let go of
@@ -120,7 +121,7 @@ func memory(t *testing.T) string {
 func TestSuite(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
-			if slow && v.name == "named" {
+			if need.Race && v.name == "named" {
 				t.Skip("NOT TESTED with the race detector: what goes on at once is the same as by default")
 			}
 			o := v.o

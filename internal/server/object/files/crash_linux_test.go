@@ -14,6 +14,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
 	"github.com/nfsbox/nfsbox/internal/server/localfs/linux"
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -175,7 +176,7 @@ func TestCrash(t *testing.T) {
 		for _, loss := range []sim.Loss{sim.LoseAll, sim.LoseSome} {
 			t.Run(fmt.Sprint(name, "/loss=", loss), func(t *testing.T) {
 				stride := 1
-				if testing.Short() || slow {
+				if testing.Short() || need.Race {
 					stride = 11
 				}
 				for step := 0; ; step += stride {

@@ -15,9 +15,7 @@ import (
 // TestSuiteGanesha runs the suite against nfs-ganesha.
 func TestSuiteGanesha(t *testing.T) {
 	need.Time(t, "the suite against nfs-ganesha")
-	if slow {
-		t.Skip("NOT TESTED with the race detector: the suite against nfs-ganesha")
-	}
+	need.Speed(t, "the suite against nfs-ganesha")
 	if err := ganesha.Missing(); err != nil {
 		need.Missing(t, "ganesha", err.Error())
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/server/object/objecttest"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -68,7 +69,7 @@ func inMemory(t *testing.T) string {
 func TestSuite(t *testing.T) {
 	for _, stack := range stacks {
 		t.Run(stack.name, func(t *testing.T) {
-			if slow && stack.name != "memfs" {
+			if need.Race && stack.name != "memfs" {
 				t.Skip("NOT TESTED with the race detector: the whole suite; TestHosts and TestWire are")
 			}
 			suite(t, stack.racers, func(t *testing.T) vfs.FS { return stack.make(t) })

@@ -13,6 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/base/memfs"
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim"
 	"github.com/nfsbox/nfsbox/internal/testkit/sim/rpcfault"
 	"github.com/nfsbox/nfsbox/nfsserver"
@@ -70,7 +71,7 @@ func TestWire(t *testing.T) {
 		{Kind: rpcfault.CutBefore}, {Kind: rpcfault.CutInReply}, {Kind: rpcfault.CutInCall, At: rpcfault.Anywhere},
 	} {
 		seeds := uint64(3)
-		if testing.Short() || slow {
+		if testing.Short() || need.Race {
 			seeds = 1
 		}
 		for seed := uint64(1); seed <= seeds; seed++ {

@@ -12,6 +12,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/object/objecttest"
 	"github.com/nfsbox/nfsbox/internal/testkit/fakes3"
 	"github.com/nfsbox/nfsbox/internal/testkit/leak"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 func TestMain(m *testing.M) { leak.Main(m, "net/http.(*persistConn)") }
@@ -72,16 +73,14 @@ func suite(t *testing.T, f *fakes3.Server, faults fakes3.Faults) {
 }
 
 func TestSuite(t *testing.T) {
-	if slow {
-		t.Skip("NOT TESTED with the race detector: the suite without faults; TestSuiteWithFaults does the same, and more")
-	}
+	need.Speed(t, "the suite without faults; TestSuiteWithFaults does the same, and more")
 	suite(t, fakes3.Start(t, 1, fakes3.Faults{}), fakes3.Faults{})
 }
 
 // TestSuiteWithFaults has one request of eight go wrong in some way.
 func TestSuiteWithFaults(t *testing.T) {
 	seeds := uint64(2)
-	if slow {
+	if need.Race {
 		seeds = 1
 	}
 	for seed := range seeds {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -51,7 +52,7 @@ func TestDirectoryProcess(t *testing.T) {
 	if err := json.Unmarshal([]byte(report), &l); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if l.Entries != entries || l.RSS > most && !raceEnabled {
+	if l.Entries != entries || l.RSS > most && !need.Race {
 		t.Errorf("%d entries in %d KiB, want %d in %d", l.Entries, l.RSS, entries, most)
 	}
 	t.Logf("%d entries: the first after %v, all after %v, CPU %v (%.0f ns an entry), %d KiB, of which %d before",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/export"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -79,7 +80,7 @@ func (c *tally) add(e *vfs.Entry) error {
 // call.
 func TestDirectoryOfMany(t *testing.T) {
 	entries := uint64(300_000)
-	if raceEnabled {
+	if need.Race {
 		entries /= 10
 	}
 	const most = 24 << 20 // of memory: four pages and what is remembered of the names

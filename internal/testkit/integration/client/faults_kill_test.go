@@ -46,7 +46,7 @@ const (
 func TestKilledServer(t *testing.T) {
 	need.Time(t, "copies out of and into servers that are killed")
 	n := killSeeds
-	if raceEnabled {
+	if need.Race {
 		n = killSeedsRace
 	}
 	if os.Getenv("NFSBOX_SOAK") != "" {

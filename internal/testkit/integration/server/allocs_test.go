@@ -8,6 +8,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/iogate"
 	"github.com/nfsbox/nfsbox/internal/server/localfs"
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/proto/nfs3"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -21,7 +22,7 @@ const maxAllocs = 2
 
 // TestAllocs counts what a call allocates.
 func TestAllocs(t *testing.T) {
-	if race {
+	if need.Race {
 		t.Skip("the race detector allocates")
 	}
 	t.Run("memory", func(t *testing.T) {

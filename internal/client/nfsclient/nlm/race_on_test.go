@@ -1,6 +1,0 @@
-//go:build race
-
-package nlm_test
-
-// raced says that the race detector slows everything down.
-const raced = true

@@ -1,5 +1,0 @@
-//go:build race
-
-package iogate
-
-const raceEnabled = true

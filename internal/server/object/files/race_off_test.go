@@ -1,6 +1,0 @@
-//go:build !race
-
-package files
-
-// slow: the race detector takes ten times as long.
-const slow = false

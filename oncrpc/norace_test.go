@@ -1,5 +1,0 @@
-//go:build !race
-
-package oncrpc
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build race
-
-package replycache
-
-const raceEnabled = true
