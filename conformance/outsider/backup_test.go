@@ -26,13 +26,15 @@ type vault struct {
 	chance      *rand.Rand
 	seed        uint64
 	made        int // files, for their names
+	verbs       map[string]bool
 }
 
 func newVault(t *testing.T, seed uint64) *vault {
 	t.Helper()
 	b := newBox(t)
 	b.long = soak()
-	v := &vault{box: b, tree: b.path("tree"), store: b.path("store"), chance: rand.New(rand.NewPCG(seed, 18)), seed: seed}
+	v := &vault{box: b, tree: b.path("tree"), store: b.path("store"), chance: rand.New(rand.NewPCG(seed, 18)), seed: seed,
+		verbs: make(map[string]bool)}
 	t.Logf("seed %d", seed)
 	if !v.has("backup") || !v.has("restore") {
 		t.Skip("NOT TESTED: this command keeps no snapshots")
@@ -90,6 +92,15 @@ func (v *vault) grow(n int) {
 			_, err = f.WriteString("more")
 			v.no(errors.Join(err, f.Close()))
 		}
+	}
+}
+
+// older makes all that is stored two hours older: a prune leaves what is younger than one.
+func (v *vault) older() {
+	v.Helper()
+	then := time.Now().Add(-2 * time.Hour)
+	for _, o := range v.objects() {
+		v.no(os.Chtimes(o.path, then, then))
 	}
 }
 
@@ -170,9 +181,20 @@ func TestKilledBackup(t *testing.T) {
 	}
 	v.must(0, "snapshots", "check", "-q", "--read-data", v.store)
 	v.must(0, "snapshots", "forget", "--keep-last=2", v.store)
+	v.older()
+	before := len(v.objects())
 	for range v.kills() {
 		v.killed("snapshots", "prune", "-q", v.store)
 		v.must(0, "snapshots", "check", "-q", "--read-data", v.store)
+		v.must(0, v.backup()...) // what the next prune has to remove
+		v.grow(10)
+		v.must(0, v.backup()...)
+		v.must(0, "snapshots", "forget", "--keep-last=1", v.store)
+		v.older()
+	}
+	v.must(0, "snapshots", "prune", "-q", v.store)
+	if after := len(v.objects()); after >= before {
+		t.Errorf("of %d objects prunes have left %d", before, after)
 	}
 	v.must(0, "restore", "-q", v.store+"::t", v.path("out"))
 	v.restored(v.path("out"))
@@ -181,10 +203,16 @@ func TestKilledBackup(t *testing.T) {
 // has reports whether the command that is tried has a verb: NFSBOX_BINARY may be one from before it.
 func (v *vault) has(verb ...string) bool {
 	v.Helper()
-	if v.run(append(verb, "--help")...).status == 0 {
+	name := strings.Join(verb, " ")
+	has, known := v.verbs[name]
+	if !known {
+		has = v.run(append(verb, "--help")...).status == 0
+		v.verbs[name] = has
+	}
+	if has {
 		return true
 	}
-	v.Logf("NOT TESTED: this command has no %s", strings.Join(verb, " "))
+	v.Logf("NOT TESTED: this command has no %s", name)
 	return false
 }
 
