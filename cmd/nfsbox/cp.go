@@ -243,12 +243,14 @@ func (s *show) notBegun(e *env, err error, summary any) error {
 func (c *cpCmd) all(e *env, sources []string, dest string, named *namedJob, tracker *progress.Tracker, sum *cpSummary) (failed, err error) {
 	po, err := c.place(false)
 	if err == nil {
+		po.Reading = c.reading(e, tracker)
 		err = c.prepare(e, po, tracker)
 	}
+	defer func() { err = errors.Join(err, c.restore.close()) }()
 	if err != nil {
 		return nil, err
 	}
-	po.Change = true
+	po.Change, po.Reading = true, nil
 	dst, err := place.Open(e.ctx, dest, po)
 	if err != nil && !errors.Is(err, place.ErrUsage) && !errors.Is(err, place.ErrUnreachable) {
 		if inside, _ := named.remembered(); inside {

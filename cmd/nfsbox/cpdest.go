@@ -232,8 +232,9 @@ func (r *cpRun) still() (err error) {
 	return r.leadsTo(now, isDir)
 }
 
-// beside has a place opened that is open already: that has the cache, and nobody needs to be told.
+// beside has a place opened that is open already: that has the cache and the lease, and nobody needs to be told.
 func beside(po place.Options) place.Options {
+	po.Reading = nil
 	po.Dial = append(slices.Clip(po.Dial), nfsbox.WithCacheNotes(func(string) {}))
 	return po
 }

@@ -43,7 +43,7 @@ func (r *cpRun) one(source string) (err error) {
 		return err
 	}
 	po.OneFileSystem = r.OneFileSystem
-	po.Note = noteOf(r.tracker)
+	po.Note, po.Reading = noteOf(r.tracker), r.reading(r.e, r.tracker)
 	src, err := r.source(source, po)
 	if err != nil {
 		return err

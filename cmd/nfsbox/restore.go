@@ -68,6 +68,9 @@ restored and unchanged are passed over, and what has failed is tried again. For 
 for copies of directories: with --job under a name, and for good. If NAME has a newer snapshot by then, that one is
 restored; what it does not have stays of the one before, and a note says so. STORE::NAME@ID is the same each time.
 
+While it runs nfsbox snapshots prune, of whatever host, removes nothing: a lease in the store says so. In one that may
+only be read there is none, which a note says: do not forget and prune there meanwhile. What is gone has failed.
+
 --include, --exclude and --filter-from are rsync's, relative to what is restored: of all, the first that matches an
 entry decides, and what none matches is taken. --files-from lists paths instead, and --failed-to makes such a list
 of what has failed.
@@ -78,13 +81,11 @@ of what has failed.
   nfsbox restore -n /backup::home /home`
 
 // Run is a copy with other rules: what is in a snapshot comes to PLACE.
-func (c *restoreCmd) Run(e *env) (err error) {
+func (c *restoreCmd) Run(e *env) error {
 	how := &job.SyncOptions{Existing: map[string]job.Existing{"never": job.Keep, "changed": job.Update, "always": job.Replace}[c.Overwrite]}
-	from := new(restoring)
-	defer func() { err = errors.Join(err, from.close()) }()
 	return (&cpCmd{
 		Places: []string{c.Snapshot, c.Dest}, Recursive: true, DryRun: c.DryRun, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel,
-		NoOwner: c.NoOwner, NoResume: c.NoResume, sync: how, restore: from,
+		NoOwner: c.NoOwner, NoResume: c.NoResume, sync: how, restore: new(restoring),
 		pairFlags: pairFlags{
 			failedFlag: c.failedFlag, fileFlags: c.fileFlags, nulFlag: c.nulFlag, ruleFlags: ruleFlags{pathRules: c.pathRules, Snapshots: true},
 			ownerMap: c.ownerMap, rateFlags: c.rateFlags, reportFlags: c.reportFlags, clientFlags: c.clientFlags, show: c.show,
@@ -108,8 +109,9 @@ func (r *restoring) text() string {
 	return ref.Text()
 }
 
+// close closes the store, if it is open; r may be nil.
 func (r *restoring) close() error {
-	if r.store == nil {
+	if r == nil || r.store == nil {
 		return nil
 	}
 	return aboutStore(r.store, r.store.Close())
@@ -125,7 +127,7 @@ func (c *cpCmd) prepare(e *env, po place.Options, t *progress.Tracker) error {
 	if !ok {
 		return notASnapshot(c.Places[0])
 	}
-	store, err := place.OpenStore(e.ctx, text, place.StoreOptions{Dial: po.Dial})
+	store, err := place.OpenStore(e.ctx, text, place.StoreOptions{Reading: po.Reading, Dial: po.Dial})
 	if err != nil {
 		return err
 	}

@@ -178,7 +178,7 @@ func (c *verifyCmd) verify(e *env, po place.Options, mapped *idmap.Map, o job.Ve
 	}
 	var uses inUse
 	o.Progress.SetLoads(uses.loads)
-	po.Note = noteOf(o.Progress)
+	po.Note, po.Reading = noteOf(o.Progress), reading(e, o.Progress, "verify")
 	for i, arg := range [...]string{c.Source, c.Dest} {
 		p, oerr := place.Open(e.ctx, arg, po)
 		if oerr != nil {

@@ -43,6 +43,8 @@ type StoreOptions struct {
 	// Alone keeps those out that read a store in a directory of this host, and fails with [object.ErrBusy] while there are any. It is
 	// for a process that removes what they may be reading. In other stores leases keep them apart.
 	Alone bool
+	// Reading has what is read of a store that several hosts use kept until it is closed; nil: it is not.
+	Reading *Reading
 	// Dial is further options for stores of servers.
 	Dial []nfsbox.Option
 }
@@ -55,10 +57,33 @@ type Store struct {
 	object.Store
 	Text  string // the argument, for messages
 	Fresh bool   // opening it has made it
+	held  *held  // nil: there is no lease
+
+	leases object.Store // where that is put; nil: in Store itself
+}
+
+// forLeases is the store to put a lease into.
+func (s *Store) forLeases() object.Store {
+	if s.leases != nil {
+		return s.leases
+	}
+	return s.Store
+}
+
+// Close implements object.Store.
+func (s *Store) Close() error {
+	if s.held != nil {
+		s.held.end()
+	}
+	var err error
+	if s.leases != nil {
+		err = s.leases.Close()
+	}
+	return errors.Join(err, s.Store.Close())
 }
 
 // OpenStore opens the store that arg names: a directory of this host, or of a server (nfs://), or a part of a bucket (s3://).
-// Without StoreOptions.Write it makes and changes nothing, and is let in beside a writer. Errors are ErrUsage if
+// Without StoreOptions.Write it makes and changes nothing but a lease for StoreOptions.Reading, and is let in beside a writer. Errors are ErrUsage if
 // something else is there, or arg names no store, and ErrUnreachable if there is none, it could not be asked, or
 // another process has it. They say what to do, and show no credentials.
 func OpenStore(ctx context.Context, arg string, o StoreOptions) (*Store, error) {
@@ -66,6 +91,17 @@ func OpenStore(ctx context.Context, arg string, o StoreOptions) (*Store, error) 
 		return nil, err
 	}
 	arg = Meant(arg)
+	s, err := openStore(ctx, arg, o)
+	if err != nil || o.Reading == nil || !IsURL(arg) {
+		return s, err
+	}
+	if s.held, err = o.Reading.take(ctx, s); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func openStore(ctx context.Context, arg string, o StoreOptions) (*Store, error) {
 	switch scheme, _, _ := strings.Cut(arg, "://"); {
 	case arg == "":
 		return nil, fmt.Errorf("an empty argument is %w: give the directory of a store", ErrUsage)

@@ -44,7 +44,7 @@ func openStoreServer(ctx context.Context, arg string, o StoreOptions) (*Store, e
 		}
 		return nil, errors.Join(err, p.Close())
 	}
-	return &Store{Store: &served{s, p}, Text: arg, Fresh: s.Fresh()}, nil
+	return s, nil
 }
 
 // aboveURL is the URL of the directory above the one that arg names; "" if it has none.
@@ -61,7 +61,7 @@ func aboveURL(arg string) string {
 }
 
 // openStore opens the store at the place, which is a server's.
-func (p *Place) openStore(ctx context.Context, o StoreOptions) (*files.Store, error) {
+func (p *Place) openStore(ctx context.Context, o StoreOptions) (*Store, error) {
 	r, err := p.Resolve(ctx, true)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !o.makes() {
@@ -79,7 +79,15 @@ func (p *Place) openStore(ctx context.Context, o StoreOptions) (*files.Store, er
 	if err != nil {
 		return nil, storeError(p.Text, err)
 	}
-	return s, nil
+	of := &Store{Store: &served{s, p}, Text: p.Text, Fresh: s.Fresh()}
+	if !o.Write && o.Reading != nil { // whoever may write makes what it sees stable, which is a change
+		w, err := files.Open(ctx, p.FS, r.Handle, files.Options{Existing: true})
+		if err != nil {
+			return nil, errors.Join(storeError(p.Text, err), s.Close())
+		}
+		of.leases = w
+	}
+	return of, nil
 }
 
 // makeDir makes the directory that the place names. Another host may have made it meanwhile.
