@@ -35,7 +35,7 @@ with its ID, what is kept of it, its size, its server, and the name or path by w
 kept, and compares it with its checksums; what is damaged would not have been used, and is read from the server anew.
 
 flush removes the entries with these IDs, or all. cull removes the oldest ones until there is as much room as the
-configuration asks for. pin keeps entries from being removed to make room, unpin no longer. What is pinned may take half of
+configuration asks for. Both also remove what lies there uncounted. pin keeps entries from being removed to make room, unpin no longer. What is pinned may take half of
 size. A changed file's entry is removed all the same. These four need the directory for themselves: while another process has it, they end with status 2.
 
 check reads the configuration, names each line that is wrong, and says what the others mean. Nothing is
@@ -243,9 +243,11 @@ func (c *cacheCmd) change(out *output, cfg *conf.Config) (err error) {
 	defer func() { err = errors.Join(err, st.Close()) }()
 	switch c.Do {
 	case "flush":
-		return c.done(out, "flushed", st.Flush(ids...))
+		n, err := st.Flush(ids...)
+		return errors.Join(err, c.done(out, "flushed", n))
 	case "cull":
-		return c.done(out, "culled", st.Cull())
+		n, err := st.Cull()
+		return errors.Join(err, c.done(out, "culled", n))
 	}
 	for i, id := range ids {
 		switch failed := st.Pin(id, c.Do == "pin"); {

@@ -129,7 +129,9 @@ func BenchmarkSequential(b *testing.B) {
 		b.SetBytes(size)
 		for b.Loop() {
 			fs, st := open(b)
-			st.Flush()
+			if _, err := st.Flush(); err != nil {
+				b.Fatal(err)
+			}
 			read(b, fs)
 			if err := st.Close(); err != nil {
 				b.Fatal(err)

@@ -230,7 +230,7 @@ func TestPutBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Flush()
+	flush(t, s, 1)
 	stop(t, s)
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)

@@ -132,8 +132,17 @@ func (e *Found) look(name string, verify bool) (err error) {
 	return nil
 }
 
-// Flush removes entries, or all if none is named. It returns how many are gone. Those in use stay.
-func (s *Store) Flush(ids ...uint64) (n int) {
+// Flush removes entries, or all if none is named. It returns how many are gone. Those in use stay. Entries on the disk that the
+// index lacks go like others. Other files stay, whatever they are.
+func (s *Store) Flush(ids ...uint64) (n int, err error) {
+	if _, err = s.adopt(); err != nil {
+		return 0, err
+	}
+	return s.removeAll(ids), nil
+}
+
+// removeAll is Flush of entries that are in the index.
+func (s *Store) removeAll(ids []uint64) int {
 	s.mu.Lock()
 	if len(ids) == 0 {
 		for id := range s.index.at {
@@ -151,6 +160,28 @@ func (s *Store) Flush(ids ...uint64) (n int) {
 		s.bury(g)
 	}
 	return len(graves)
+}
+
+// adopt takes entries into the index that it lacks though they are on the disk, and returns them. Nobody counts what they take,
+// or would ever cull them. Root may have put them there, or a file system that lost a removal.
+func (s *Store) adopt() (ids []uint64, err error) {
+	all, err := list(s.dir, false)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range all {
+		if s.index.get(f.id) != nil {
+			continue
+		}
+		if _, err := os.Lstat(s.file(f.id)); err != nil {
+			continue // it was removed since it was listed
+		}
+		s.index.resize(s.index.use(f.id), f.blocks)
+		ids = append(ids, f.id)
+	}
+	return ids, nil
 }
 
 // ErrPinned is what Pin says if pinned entries would take more than their share of Options.Size.
@@ -171,10 +202,17 @@ func (s *Store) Pin(id uint64, pin bool) error {
 	return nil
 }
 
-// Cull removes the oldest entries until there is as much room as run, and Size, ask for. It returns how many
-// are gone.
-func (s *Store) Cull() int {
+// Cull removes the oldest entries until there is as much room as run, and Size, ask for, and before those that the index
+// lacks (see Flush). It returns how many are gone.
+func (s *Store) Cull() (n int, err error) {
+	ids, err := s.adopt()
+	if err != nil {
+		return 0, err
+	}
+	if len(ids) > 0 {
+		n = s.removeAll(ids)
+	}
 	before := s.Count.Culled.Load()
 	s.makeRoom()
-	return int(s.Count.Culled.Load() - before)
+	return n + int(s.Count.Culled.Load()-before), nil
 }

@@ -586,11 +586,11 @@ func TestLook(t *testing.T) {
 		t.Errorf("%d entries, %v", n, err)
 	}
 	s = start(t, o)
-	if n := s.Flush(key(1).id(), 99); n != 1 || s.Stats().Entries != 1 {
-		t.Errorf("flushed %d, %d stay", n, s.Stats().Entries)
+	if flush(t, s, 1, key(1).id(), 99); s.Stats().Entries != 1 {
+		t.Errorf("%d stay", s.Stats().Entries)
 	}
-	if n := s.Flush(); n != 1 || taken(t, s.dir) != 0 {
-		t.Errorf("flushed %d, %d bytes stay", n, taken(t, s.dir))
+	if flush(t, s, 1); taken(t, s.dir) != 0 {
+		t.Errorf("%d bytes stay", taken(t, s.dir))
 	}
 	if _, _, err := Look(o.Dir); err == nil || !strings.Contains(err.Error(), "no cache of nfsbox") {
 		t.Errorf("another directory: %v", err)
