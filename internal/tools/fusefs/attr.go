@@ -45,12 +45,13 @@ func (n *node) tell(a *vfs.Attr, now time.Time, t *Times) time.Duration {
 	switch {
 	case !s.valid || s != n.told:
 		n.keep = least
-	case now.Sub(n.at) < n.keep: // it was asked for early
-		return n.keep
-	default:
+		n.told, n.at = s, now
+		n.forgetLists()
+	case now.Sub(n.at) >= n.keep: // else it was asked for early
 		n.keep = min(max(2*n.keep, least), most)
+		n.at = now
 	}
-	n.told, n.at = s, now
+	n.believed, n.most = now.Add(n.keep), most
 	return n.keep
 }
 
@@ -74,7 +75,9 @@ func (n *node) opened(a *vfs.Attr) (pages, told bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	pages, told = s.valid && s == n.pages, s.valid && s == n.told
-	n.pages = s
+	if n.pages = s; !told {
+		n.forgetLists()
+	}
 	return pages, told
 }
 
@@ -83,7 +86,11 @@ func (n *node) changed(a *vfs.Attr) bool {
 	s := stampOf(a)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.told.valid && s != n.told
+	changed := n.told.valid && s != n.told
+	if changed {
+		n.forgetLists()
+	}
+	return changed
 }
 
 // entryTime is how long an entry of the directory may be kept. The kernel lets anybody through an entry that it has. So

@@ -82,6 +82,7 @@ func (m *Mount) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.At
 	}
 	if err == nil && set.Valid != 0 {
 		wcc, err = c.fs.SetAttr(c, h, &set, nil)
+		n.relisted()
 	}
 	if err != nil {
 		return errno(c, err)

@@ -39,6 +39,10 @@ const (
 	// away counts no later.
 	listAge = time.Second
 
+	// maxKeptLists bounds the access control lists that are kept of an object, in bytes as programs read them: 127 entries.
+	// Longer ones are asked for each time.
+	maxKeptLists = 1 << 10
+
 	// plusBatch is how many entries of a listing that has attributes are handed out without them, when the kernel
 	// no longer asks for them. Then the listing goes on without.
 	plusBatch = 256

@@ -29,6 +29,7 @@ type node struct {
 	pages  stamp      // what the last open found
 	at     time.Time  // when
 	keep   time.Duration
+	most   time.Duration        // that keep may become
 	ino    uint64               // its inode number as the kernel was told; 0: not yet
 	shared bool                 // of a directory: everybody may search it
 	owners map[uint64]*openFile // of locks that were asked for
@@ -36,6 +37,10 @@ type node struct {
 
 	inherits   inherits // of a directory, as was heard at inheritsAt
 	inheritsAt time.Time
+
+	lists    *lists    // nil: not known
+	epoch    uint64    // of the lists: another one begins whenever they may have changed
+	believed time.Time // until when the kernel believes what it was told
 }
 
 // handle is the object's handle.

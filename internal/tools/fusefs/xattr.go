@@ -5,7 +5,6 @@ package fusefs
 import (
 	"encoding/binary"
 	"errors"
-	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -63,6 +62,8 @@ func decodeACL(b []byte) ([]vfs.ACLEntry, error) {
 	return list, nil
 }
 
+func isACL(name string) bool { return name == aclAccess || name == aclDefault }
+
 // acl is the list that an attribute's name means. ok is false for other names.
 func acl(all *vfs.ACL, name string) (list *[]vfs.ACLEntry, ok bool) {
 	switch name {
@@ -84,38 +85,33 @@ func (m *Mount) acler(c *call) (vfs.ACLer, error) {
 }
 
 // xattr is the value of an attribute.
-func (m *Mount) xattr(c *call, h vfs.Handle, name string) ([]byte, error) {
-	var all vfs.ACL
-	list, isACL := acl(&all, name)
-	if !isACL {
+func (m *Mount) xattr(c *call, n *node, h vfs.Handle, name string) ([]byte, error) {
+	if !isACL(name) {
 		x, ok := vfs.As[vfs.Xattrer](c.fs)
 		if !ok {
 			return nil, vfs.ErrNotSupp
 		}
 		return x.Xattr(c, h, name)
 	}
-	p, err := m.acler(c)
-	if err == nil {
-		all, err = p.ACL(c, h)
-	}
+	l, err := m.lists(c, n, h)
 	if err != nil {
 		return nil, err
 	}
-	if name == aclAccess && len(*list) <= 3 || len(*list) == 0 { // no more than the mode says
-		return nil, vfs.ErrNoXattr
+	if v := l.value(name); v != nil {
+		return v, nil
 	}
-	return encodeACL(*list), nil
+	return nil, vfs.ErrNoXattr
 }
 
 // GetXAttr implements fuse.RawFileSystem.
 func (m *Mount) GetXAttr(cancel <-chan struct{}, h *fuse.InHeader, name string, dest []byte) (uint32, fuse.Status) {
 	c := m.begin(cancel, h)
 	defer c.end()
-	_, obj, ok := m.node(h.NodeId)
+	n, obj, ok := m.node(h.NodeId)
 	if !ok {
 		return 0, fuse.Status(staleNode)
 	}
-	value, err := m.xattr(c, obj, name)
+	value, err := m.xattr(c, n, obj, name)
 	if err != nil {
 		return 0, errno(c, err)
 	}
@@ -135,7 +131,7 @@ func handOut(dest, value []byte) (uint32, fuse.Status) {
 func (m *Mount) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte) (uint32, fuse.Status) {
 	c := m.begin(cancel, h)
 	defer c.end()
-	_, obj, ok := m.node(h.NodeId)
+	n, obj, ok := m.node(h.NodeId)
 	if !ok {
 		return 0, fuse.Status(staleNode)
 	}
@@ -149,11 +145,13 @@ func (m *Mount) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte)
 			names = append(append(names, name...), 0)
 		}
 	}
+	l, err := m.lists(c, n, obj)
+	if err != nil {
+		l = &lists{} // there are none here, or they cannot be told: the attributes are named all the same
+	}
 	for _, name := range []string{aclAccess, aclDefault} {
-		if _, err := m.xattr(c, obj, name); err == nil {
+		if l.value(name) != nil {
 			names = append(append(names, name...), 0)
-		} else if !errors.Is(err, vfs.ErrNoXattr) {
-			break // there are none here, or they cannot be told: the attributes are named all the same
 		}
 	}
 	return handOut(dest, names)
@@ -167,11 +165,11 @@ func (m *Mount) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, name strin
 	if !ok {
 		return fuse.Status(staleNode)
 	}
-	if name == aclAccess || name == aclDefault {
+	if isACL(name) {
 		list, err := decodeACL(data)
 		if err == nil {
 			err = m.setACL(c, obj, name, list)
-			n.inherit(inherits{}, time.Time{}) // it is asked again
+			n.relisted()
 		}
 		return errno(c, err)
 	}
@@ -197,9 +195,9 @@ func (m *Mount) RemoveXAttr(cancel <-chan struct{}, h *fuse.InHeader, name strin
 	if !ok {
 		return fuse.Status(staleNode)
 	}
-	if name == aclAccess || name == aclDefault {
+	if isACL(name) {
 		err := m.setACL(c, obj, name, nil)
-		n.inherit(inherits{}, time.Time{}) // it is asked again
+		n.relisted()
 		return errno(c, err)
 	}
 	x, ok := vfs.As[vfs.Xattrer](c.fs)

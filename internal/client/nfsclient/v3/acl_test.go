@@ -90,11 +90,15 @@ func TestACLReplies(t *testing.T) {
 	}
 }
 
-// TestNoACL asks a server that has no such program once, and not again.
+// TestNoACL asks a server that has no such program once, and not again, whoever wants to know, and of which file.
 func TestNoACL(t *testing.T) {
 	st := play(t, script{}, v3.Options{})
-	for range 3 {
-		if _, err := st.fs.ACL(t.Context(), handle(t, "file")); !errors.Is(err, vfs.ErrNotSupp) {
+	for i, name := range []string{"file", "file", "other", "third"} {
+		p, ok := vfs.As[vfs.ACLer](st.fs.As(&vfs.Caller{UID: uint32(i)}))
+		if !ok {
+			t.Fatal("no power")
+		}
+		if _, err := p.ACL(t.Context(), handle(t, name)); !errors.Is(err, vfs.ErrNotSupp) {
 			t.Errorf("%v", err)
 		}
 		if err := st.fs.SetACL(t.Context(), handle(t, "file"), vfs.ACL{}); !errors.Is(err, vfs.ErrNotSupp) || errors.Is(err, vfs.ErrUnknownOutcome) {
