@@ -138,9 +138,10 @@ const (
 
 	// clientReadBuffer is the connection's read buffer, for many small replies at once. It
 	// is no longer than MaxReply, or smallRecord. While a call waits for bulk, one read takes at most
-	// bulkReadAhead, since what lands in the buffer must be copied.
+	// bulkReadAhead, since what lands in the buffer must be copied: a page with its head, which programs
+	// that read here and there ask for.
 	clientReadBuffer = 64 << 10
-	bulkReadAhead    = 4 << 10
+	bulkReadAhead    = 4<<10 + replyHead
 
 	// maxTogether is how many bytes of replies share one buffer. A caller that keeps one
 	// of them keeps the whole buffer. Further replies come in the next.

@@ -115,6 +115,35 @@ func TestOneWritePerReply(t *testing.T) {
 	}
 }
 
+// TestOneReadPerPage: a page comes with its head in one read. Of a packet the system keeps nothing for a second one.
+func TestOneReadPerPage(t *testing.T) {
+	noLeaks(t)
+	s := newService()
+	checkPool(t, s)
+	srv, err := NewServer([]Service{s.service()}, ServerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := packets(t)
+	go func() { _ = srv.Serve(l) }() // ends with Close
+	defer func() {
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c := newClient(t, ClientOptions{Dial: func(context.Context) (net.Conn, error) {
+		return net.Dial("unixpacket", l.Addr().String())
+	}})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // the rest would be waited for
+	defer cancel()
+	res := readRes{Data: make([]byte, 4<<10)}
+	r, err := c.Call(ctx, proc(procRead), Auth{}, &readArgs{Count: 4 << 10}, &res)
+	r.Release()
+	if err != nil || len(res.Data) != 4<<10 {
+		t.Errorf("%d bytes, %v", len(res.Data), err)
+	}
+}
+
 // TestGrouped: calls and replies that gather leave together.
 func TestGrouped(t *testing.T) {
 	noLeaks(t)
