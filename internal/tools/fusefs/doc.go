@@ -16,6 +16,9 @@
 // kernel writes its pages through, and keeps none dirty but those of shared mappings. An open with O_APPEND goes past the
 // pages, and each of its writes asks the server where the end is.
 //
+// Access control lists the kernel does not keep. They are kept here, as long as the attributes that it believes show no
+// change (lists).
+//
 // # A server that does not answer
 //
 // A process that waits for it can be killed. A request that the kernel interrupts (INTERRUPT) is answered within a second: soon
