@@ -8,7 +8,8 @@
 // has a verdict for each item: it creates, renames, links, maps and locks files, packs and
 // unpacks a source tree, and runs git and SQLite. As a server it exports disks by the
 // kernel's nfsd. The protocol's suite (internal/testkit/v3suite) runs against that, so that
-// the suite asks for nothing that nfsd does not do.
+// the suite asks for nothing that nfsd does not do; and so does the suite of the contract
+// (vfs/vfstest), over our client.
 //
 // # The parts
 //

@@ -80,7 +80,7 @@ var knfsdSometimes = []string{
 	"stale/fsstat", "stale/fsinfo", "stale/pathconf", "stale/commit",
 }
 
-// TestSuiteKnfsd runs the protocol's suite against the kernel's server.
+// TestSuiteKnfsd runs the protocol's suite against the kernel's server, and before it that of our client's contract.
 func TestSuiteKnfsd(t *testing.T) {
 	want(t, append(slices.Clone(serverTools), "mke2fs")...)
 	l := newLab(t)
@@ -100,6 +100,7 @@ func TestSuiteKnfsd(t *testing.T) {
 		disks:   []string{l.disk("main", "64M", ""), l.disk("ro", "16M", l.planted()), l.disk("small", "4M", "")},
 	})
 	l.ready(m)
+	t.Run("contract", func(t *testing.T) { contract(t, nfs, mount) })
 	v3suite.Run(t, v3suite.Target{
 		Dial: dialer(nfs), DialMount: dialer(mount),
 		Export: "/export/main", ReadOnly: "/export/ro", Other: "/export/small", Small: "/export/small",
