@@ -6,13 +6,14 @@ import (
 )
 
 // Xattrer is an FS whose regular files and directories have extended attributes: bytes under
-// names (xattr(7); RFC 8276). Of objects of other types, and where the file system below has
-// none, every method is [ErrNotSupp].
+// names (xattr(7); RFC 8276). Where the file system below has none, every method is [ErrNotSupp].
+// Objects of other types have none of users: for such a name, and where they can have no other,
+// it is ErrNotSupp as well.
 //
 // A name is that of Linux, with its namespace: "user.origin". Every Xattrer has those of
 // users ("user."). What is a directory of the caller's own host, and acts by the process's
 // rights, may have "trusted." and "security." as well, but for the labels of the host's own
-// policy, such as "security.selinux". Other names belong to the system, are not listed, and
+// policy, such as "security.selinux", and those of objects of every type. Other names belong to the system, are not listed, and
 // are ErrNotSupp; access control lists are those of [ACLer].
 //
 // The attributes belong to the object: all its names share them, and a rename keeps them. A

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -23,7 +24,7 @@ type restoreCmd struct {
 	Dest      string  `arg:"" place:"" name:"PLACE" help:"Where to: a path or nfs://host/export/path. It is made if it does not exist."`
 	Overwrite string  `enum:"never,changed,always" default:"changed" placeholder:"WHEN" help:"What happens to a file that is there: it stays (never), is replaced if its size or time of last change differ (changed), or is replaced (always) (default: changed)."`
 	DryRun    bool    `name:"dry-run" short:"n" help:"Change nothing: say what would be restored, and set."`
-	Verify    bool    `help:"Read every restored file back and compare it with what was read."`
+	Verify    bool    `help:"Read every restored file back and compare it with what was read, and the files that are there with the same size and time, too: one that differs is replaced."`
 	Job       jobName `placeholder:"NAME" help:"Keep a record under this name; the same command, run again, goes on where it ended."`
 	Parallel  int     `help:"Files to restore at once; 0 takes what suits PLACE."`
 	NoOwner   bool    `help:"Leave owners and groups as PLACE makes them."`
@@ -51,8 +52,10 @@ attributes come back that PLACE takes: owners (as root, or with --map-uid and --
 access control lists, extended attributes, hard links, holes, special files. What it does not take is counted, and
 no failure, as with nfsbox cp.
 
-With --overwrite=changed, files that are there with the same size and time stay, and get their modes and owners again;
-others are replaced. With never, whatever is there stays as it is, directories with their modes and times, too: only
+With --overwrite=changed, files that are there with the same size and time stay, and get their modes, owners, access
+control lists and extended attributes again; others are replaced. Lists and attributes that the snapshot does not
+have are taken away from them where the backup has looked for such (nfsbox snapshots show says so; of attributes: as root).
+What a file that stays gets its other names outside of PLACE get, too; one that is replaced leaves those as they are. With never, whatever is there stays as it is, directories with their modes and times, too: only
 what is missing is made. With always all files are made anew. A file gets its name when it is whole and safe on the
 disk, so that one which is replaced is never half there. A directory in the way of a file, or a file in the way of
 a directory, is never replaced: that item has failed. A symbolic link below PLACE is replaced, or in the way, and never
@@ -82,7 +85,7 @@ of what has failed.
 
 // Run is a copy with other rules: what is in a snapshot comes to PLACE.
 func (c *restoreCmd) Run(e *env) error {
-	how := &job.SyncOptions{Existing: map[string]job.Existing{"never": job.Keep, "changed": job.Update, "always": job.Replace}[c.Overwrite]}
+	how := &job.SyncOptions{ACLs: true, Compare: c.Verify && c.Overwrite == "changed" && !c.DryRun, Existing: map[string]job.Existing{"never": job.Keep, "changed": job.Update, "always": job.Replace}[c.Overwrite]}
 	return (&cpCmd{
 		Places: []string{c.Snapshot, c.Dest}, Recursive: true, DryRun: c.DryRun, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel,
 		NoOwner: c.NoOwner, NoResume: c.NoResume, sync: how, restore: new(restoring),
@@ -142,6 +145,8 @@ func (c *cpCmd) prepare(e *env, po place.Options, t *progress.Tracker) error {
 	if r.snap, err = snapshot.Open(e.ctx, store, ref); err != nil {
 		return aboutStore(store, err)
 	}
+	seen := cmp.Or(ref.Looked, new(snapshot.Looked))
+	c.sync.OwnLists, c.sync.OwnXattrs = !seen.ACLs, !seen.Xattrs || !seen.Privileged
 	f := r.snap.FS()
 	root, _, err := f.Root(e.ctx)
 	if err != nil {

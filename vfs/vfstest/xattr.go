@@ -150,8 +150,10 @@ var xattrTests = []test{
 		x, h := e.xattrer(), e.mkfile(e.dir, "file", "")
 		e.setXattr(h, "user.a", "value")
 		for _, other := range []vfs.Handle{e.symlink(e.dir, "link", "file"), e.create(e.dir, "fifo", how(vfs.TypeFIFO, 0o666))} {
-			_, err := x.Xattrs(e.ctx, other)
-			e.wantStatus(err, vfs.ErrNotSupp)
+			names, err := x.Xattrs(e.ctx, other)
+			if err != nil || len(names) > 0 { // of users there are none, but there may be others
+				e.wantStatus(err, vfs.ErrNotSupp)
+			}
 			_, err = x.Xattr(e.ctx, other, "user.a")
 			e.wantStatus(err, vfs.ErrNotSupp)
 			e.wantStatus(x.SetXattr(e.ctx, other, "user.a", nil, vfs.XattrEither), vfs.ErrNotSupp)

@@ -78,23 +78,13 @@ func (r *run) dirExtra(ctx context.Context, d *delta.Dir, e *snapshot.Entry, the
 	return r.extra(ctx, d.Handle, e)
 }
 
-// extras is extra for what has such.
-func (r *run) extras(ctx context.Context, h vfs.Handle, e *snapshot.Entry) error {
-	switch e.Attr.Type {
-	case vfs.TypeReg, vfs.TypeDir:
-		return r.extra(ctx, h, e)
-	case vfs.TypeSymlink:
-		return nil
-	}
-	e.Extra = snapshot.Extra{}
-	return r.lists(ctx, h, e)
-}
-
-// extra sets the lists and the extended attributes of a file or directory.
+// extra sets the lists and the extended attributes of an object. A symbolic link has no lists, and attributes as any.
 func (r *run) extra(ctx context.Context, h vfs.Handle, e *snapshot.Entry) error {
 	e.Extra = snapshot.Extra{}
-	if err := r.lists(ctx, h, e); err != nil {
-		return err
+	if e.Attr.Type != vfs.TypeSymlink {
+		if err := r.lists(ctx, h, e); err != nil {
+			return err
+		}
 	}
 	if r.sight.xattr == nil || !r.sight.can(xattrs, &e.Attr) {
 		return nil

@@ -159,7 +159,7 @@ func (r *run) reuse(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot
 	if r.w != nil {
 		e.Target, e.Content, e.Extra = v.old.Target, v.old.Content, v.old.Extra
 		if v.blind {
-			if err := r.extras(ctx, h, e); err != nil {
+			if err := r.extra(ctx, h, e); err != nil {
 				return r.failed(ctx, d.Path(e.Name), gone(err))
 			}
 		}
@@ -223,12 +223,13 @@ func (r *run) put(ctx context.Context, d *delta.Dir, e *snapshot.Entry) error {
 
 // other adds what is neither a file nor a directory.
 func (r *run) other(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.Entry) (err error) {
-	switch {
-	case r.w == nil:
-	case e.Attr.Type == vfs.TypeSymlink:
-		e.Target, _, err = r.o.FS.Readlink(ctx, h)
-	default:
-		err = r.lists(ctx, h, e)
+	if r.w != nil {
+		if e.Attr.Type == vfs.TypeSymlink {
+			e.Target, _, err = r.o.FS.Readlink(ctx, h)
+		}
+		if err == nil {
+			err = r.extra(ctx, h, e)
+		}
 	}
 	if err != nil {
 		return r.failed(ctx, d.Path(e.Name), gone(err))

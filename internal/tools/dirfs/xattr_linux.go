@@ -124,7 +124,7 @@ func policy(name string) bool {
 
 // Xattrs implements vfs.Xattrer.
 func (f *FS) Xattrs(ctx context.Context, h vfs.Handle) (names []string, err error) {
-	err = f.attributed(ctx, h, func(path string) error {
+	err = f.attributed(ctx, h, "", func(path string) error {
 		buf := make([]byte, vfs.MaxXattrNames)
 		n, err := unix.Listxattr(path, buf)
 		if err != nil {
@@ -142,7 +142,7 @@ func (f *FS) Xattrs(ctx context.Context, h vfs.Handle) (names []string, err erro
 
 // Xattr implements vfs.Xattrer.
 func (f *FS) Xattr(ctx context.Context, h vfs.Handle, name string) (value []byte, err error) {
-	err = f.attributed(ctx, h, func(path string) error {
+	err = f.attributed(ctx, h, name, func(path string) error {
 		if err := checkXattr(name); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (f *FS) Xattr(ctx context.Context, h vfs.Handle, name string) (value []byte
 // SetXattr implements vfs.Xattrer.
 func (f *FS) SetXattr(ctx context.Context, h vfs.Handle, name string, value []byte, how vfs.XattrHow) error {
 	flags, ok := map[vfs.XattrHow]int{vfs.XattrEither: 0, vfs.XattrCreate: unix.XATTR_CREATE, vfs.XattrReplace: unix.XATTR_REPLACE}[how]
-	return f.attributed(ctx, h, func(path string) error {
+	return f.attributed(ctx, h, name, func(path string) error {
 		switch err := checkXattr(name); {
 		case err != nil:
 			return err
@@ -173,7 +173,7 @@ func (f *FS) SetXattr(ctx context.Context, h vfs.Handle, name string, value []by
 
 // RemoveXattr implements vfs.Xattrer.
 func (f *FS) RemoveXattr(ctx context.Context, h vfs.Handle, name string) error {
-	return f.attributed(ctx, h, func(path string) error {
+	return f.attributed(ctx, h, name, func(path string) error {
 		if err := checkXattr(name); err != nil {
 			return err
 		}
@@ -181,9 +181,10 @@ func (f *FS) RemoveXattr(ctx context.Context, h vfs.Handle, name string) error {
 	})
 }
 
-// attributed calls do with a path of the object, if that may have extended attributes. It goes
-// through /proc because fgetxattr(2) and its like refuse O_PATH descriptors.
-func (f *FS) attributed(ctx context.Context, h vfs.Handle, do func(path string) error) error {
+// attributed calls do with a path of the object, if that may have an extended attribute of that name; "" is any. It goes
+// through /proc because fgetxattr(2) and its like refuse O_PATH descriptors. The path of a symbolic link that is open
+// leads to the link, and not to its target.
+func (f *FS) attributed(ctx context.Context, h vfs.Handle, name string, do func(path string) error) error {
 	if err := f.begin(ctx); err != nil {
 		return err
 	}
@@ -194,8 +195,8 @@ func (f *FS) attributed(ctx context.Context, h vfs.Handle, do func(path string) 
 	}
 	defer f.leave(o.s)
 	defer x.close()
-	if o.st.Type != vfs.TypeReg && o.st.Type != vfs.TypeDir {
-		return vfs.ErrNotSupp
+	if o.st.Type != vfs.TypeReg && o.st.Type != vfs.TypeDir && strings.HasPrefix(name, vfs.XattrUser) {
+		return vfs.ErrNotSupp // the kernel has it so (xattr(7))
 	}
 	return do(procPath(x.fd))
 }

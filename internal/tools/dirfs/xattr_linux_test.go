@@ -177,3 +177,41 @@ func BenchmarkExtras(b *testing.B) {
 		b.Error(err)
 	}
 }
+
+// TestXattrsOfLinks: a symbolic link has attributes of its own, and not its target's. It has none of users.
+func TestXattrsOfLinks(t *testing.T) {
+	dir, f := xattrs(t)
+	link := filepath.Join(dir, "to one")
+	if err := os.Symlink("one", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Lsetxattr(link, "trusted.nfsbox", []byte("link"), 0); err != nil {
+		t.Skipf("NOT TESTED: no trusted extended attributes: %v", err)
+	}
+	root, _, err := f.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _, _, err := f.Lookup(t.Context(), root, "to one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names, err := f.Xattrs(t.Context(), h); err != nil || len(names) != 1 || names[0] != "trusted.nfsbox" {
+		t.Errorf("%q, %v", names, err)
+	}
+	if err := f.SetXattr(t.Context(), h, "trusted.nfsbox", []byte("other"), vfs.XattrReplace); err != nil {
+		t.Error(err)
+	}
+	if value, err := f.Xattr(t.Context(), h, "trusted.nfsbox"); err != nil || string(value) != "other" {
+		t.Errorf("%q, %v", value, err)
+	}
+	if err := f.RemoveXattr(t.Context(), h, "trusted.nfsbox"); err != nil {
+		t.Error(err)
+	}
+	if err := f.SetXattr(t.Context(), h, "user.x", nil, vfs.XattrEither); !errors.Is(err, vfs.ErrNotSupp) {
+		t.Error(err)
+	}
+	if got, err := unix.Llistxattr(filepath.Join(dir, "one"), make([]byte, 100)); err != nil || got != len("user.x")+1 {
+		t.Errorf("the target has %d bytes of names, %v", got, err)
+	}
+}

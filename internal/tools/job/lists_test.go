@@ -160,3 +160,45 @@ func (tr *tree) mark(path, name, value string) {
 		tr.t.Fatal(err)
 	}
 }
+
+// TestSyncLists: what stays gets lists and extended attributes again, and loses what the source does not have: unless that may not show
+// it.
+func TestSyncLists(t *testing.T) {
+	list := vfs.ACL{Access: []vfs.ACLEntry{
+		{Tag: vfs.ACLUserObj, Perm: 6}, {Tag: vfs.ACLUser, ID: 1000, Perm: 4}, {Tag: vfs.ACLGroupObj, Perm: 4},
+		{Tag: vfs.ACLMask, Perm: 4}, {Tag: vfs.ACLOther, Perm: 4},
+	}}
+	for _, own := range []bool{true, false} {
+		src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+		for _, tr := range []*tree{src, dst} {
+			tr.file("has", 0o644, nil)
+			tr.file("hasnot", 0o644, nil)
+			tr.settle()
+		}
+		src.grant("has", list)
+		src.mark("has", "user.a", "a")
+		dst.mark("has", "user.a", "other")
+		dst.grant("hasnot", list)
+		dst.mark("hasnot", "user.b", "b")
+		set := uint64(2)
+		if own {
+			set = 1
+		}
+		how := SyncOptions{ACLs: true, OwnLists: own, OwnXattrs: own}
+		o, v := options(t, src, dst, "")
+		o.Sync, o.DryRun = &how, true
+		if s, err := Copy(t.Context(), o); err != nil || s.AttrsSet != set {
+			t.Errorf("a dry run would set %d, want %d: %v\n%s", s.AttrsSet, set, err, v)
+		}
+		if s, v := synced(t, src, dst, how); s.AttrsSet != set || s.Files > 0 {
+			t.Errorf("%d are set, want %d\n%s", s.AttrsSet, set, v)
+		}
+		want := []string{"acl hasnot", "xattr hasnot"}
+		if !own {
+			want = nil
+		}
+		if _, got := verify(t, src, dst, func(o *VerifyOptions) { o.ACLs = true }); !slices.Equal(got, want) {
+			t.Errorf("%v: %q, want %q", own, got, want)
+		}
+	}
+}

@@ -218,23 +218,18 @@ func (v *rehearsal) differs(ctx context.Context, src *transfer.Source, there *ob
 	if v.o.Owner && (a.UID != b.UID || a.GID != b.GID) {
 		return true, nil
 	}
-	if a.Type == vfs.TypeSymlink {
-		return false, nil
-	}
 	if v.o.Sync.ACLs {
 		dst := transfer.Source{FS: v.o.Dest.FS, Handle: there.handle, Attr: there.attr}
-		_, _, same, err := v.t.CompareLists(ctx, src, &dst)
-		if err != nil || !same {
+		in, _, same, err := v.t.CompareLists(ctx, src, &dst)
+		if err != nil || !same && (in.Some() || !v.o.Sync.OwnLists) {
 			return true, err
 		}
-		if a.Type == vfs.TypeReg || a.Type == vfs.TypeDir {
-			names, err := transfer.DifferingXattrs(ctx, src, &dst)
-			if err != nil || len(names) > 0 {
-				return true, err
-			}
+		names, more, err := transfer.DifferingXattrs(ctx, src, &dst)
+		if err != nil || len(names) > 0 || len(more) > 0 && !v.o.Sync.OwnXattrs {
+			return true, err
 		}
 	}
-	if a.Mode&0o7777 == b.Mode&0o7777 {
+	if a.Type == vfs.TypeSymlink || a.Mode&0o7777 == b.Mode&0o7777 {
 		return false, nil
 	}
 	lists, err := v.t.Lists(ctx, src, a)

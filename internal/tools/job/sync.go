@@ -3,7 +3,6 @@ package job
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,9 +17,15 @@ type SyncOptions struct {
 	// Checksum has the contents compared of files that have the same size, whatever their times.
 	// Without it, files with the same size and time count as the same.
 	Checksum bool
+	// Compare has the contents compared of files that count as the same by size and time. One that differs is copied. What was
+	// compared counts as verified.
+	Compare bool
 	// ACLs has access control lists and extended attributes compared of what is not copied. Without
 	// it, they are asked for only where modes differ.
 	ACLs bool
+	// OwnLists and OwnXattrs have access control lists, and extended attributes, stay that the destination has and the source does
+	// not, of what is not copied: it may not show all that there are. They have a meaning with ACLs alone.
+	OwnLists, OwnXattrs bool
 	// Existing says what happens to what the destination has already under a name of the source.
 	Existing Existing
 	// Delete, if not nil, has deleted what the source does not have, when all is copied. Then also
@@ -135,16 +140,34 @@ func (j *copyJob) alikeThere(ctx context.Context, at *hands.Dir, src *transfer.S
 	case a.Type != b.Type, j.kept.another(a, b), b.Nlink > 1 && a.Nlink < 2 && a.Type != vfs.TypeReg:
 	case a.Type == vfs.TypeReg && j.o.Sync.Existing == Replace:
 	case a.Type == vfs.TypeReg:
-		same = a.Size == b.Size && (timely || j.o.Sync.Checksum)
-		if same && (j.o.Sync.Checksum || !j.tells(a.Mtime, b.Mtime)) {
-			same, err = j.sameContents(ctx, at, src, there)
-		}
+		same, err = j.sameFile(ctx, at, src, there, timely)
 	case a.Type == vfs.TypeSymlink:
 		same, err = j.sameTarget(ctx, src, there)
 	default:
 		same = a.Rdev == b.Rdev || a.Type != vfs.TypeBlock && a.Type != vfs.TypeChar
 	}
 	return same && err == nil, timely, err
+}
+
+// sameFile reports whether the destination has a file as it is. Contents are compared where that was asked for, and where times tell
+// nothing.
+func (j *copyJob) sameFile(ctx context.Context, at *hands.Dir, src *transfer.Source, there *object, timely bool) (same bool, err error) {
+	a, b, o := &src.Attr, &there.attr, j.o.Sync
+	if a.Size != b.Size || !timely && !o.Checksum {
+		return false, nil
+	}
+	if !o.Checksum && !o.Compare && j.tells(a.Mtime, b.Mtime) {
+		return true, nil
+	}
+	if same, err = j.sameContents(ctx, at, src, there); err != nil || !o.Compare {
+		return same, err
+	}
+	if same {
+		j.progress.Add(progress.Verified, 1)
+	} else {
+		j.progress.Report(progress.Event{Type: "note", Path: pathIn(at, src.Name), Message: "it has the size and the time, but not the bytes: it is replaced"})
+	}
+	return same, nil
 }
 
 // sameTime reports whether two times are the same, as far as both sides keep them.
@@ -209,73 +232,79 @@ func (j *copyJob) keepAttrs(ctx context.Context, src *transfer.Source, copied *o
 	want := src.Attr
 	want.Valid &= vfs.MaskType | vfs.MaskMode | vfs.MaskUID | vfs.MaskGID
 	want.Mode &= 0o7777
-	if want.Type == vfs.TypeSymlink {
-		if want.Valid &^= vfs.MaskMode; !j.o.Owner || want.UID == copied.attr.UID && want.GID == copied.attr.GID {
-			return false, lost, nil
-		}
-		_, lost, err = transfer.SetAttrs(ctx, j.o.Dest.FS, copied.handle, &want, &copied.attr, j.t.Owners)
-		return err == nil && !lost.Owner, lost, err
+	switch {
+	case want.Type == vfs.TypeSymlink:
+		set, lost, err = j.keepLink(ctx, copied, &want)
+	case j.o.Sync.ACLs:
+		set, lost, err = j.keepLists(ctx, src, copied, &want)
+	default:
+		return j.keepMode(ctx, src, copied, &want)
 	}
-	if j.o.Sync.ACLs {
-		return j.keepLists(ctx, src, copied, &want)
+	if err != nil || !j.o.Sync.ACLs {
+		return set, lost, err
 	}
+	marked, err := j.keepXattrs(ctx, src, copied, &lost)
+	return set || marked, lost, err
+}
+
+// keepLink gives a symbolic link its owner: it has no mode that could be set.
+func (j *copyJob) keepLink(ctx context.Context, copied *object, want *vfs.Attr) (set bool, lost transfer.Lost, err error) {
+	if want.Valid &^= vfs.MaskMode; !j.o.Owner || want.UID == copied.attr.UID && want.GID == copied.attr.GID {
+		return false, lost, nil
+	}
+	_, lost, err = transfer.SetAttrs(ctx, j.o.Dest.FS, copied.handle, want, &copied.attr, j.t.Owners)
+	return err == nil && !lost.Owner, lost, err
+}
+
+// keepMode gives an object owner and mode. Its lists are asked for only if its mode differs.
+func (j *copyJob) keepMode(ctx context.Context, src *transfer.Source, copied *object, want *vfs.Attr) (set bool, lost transfer.Lost, err error) {
 	lists := transfer.Lists{Mode: want.Mode}
 	if copied.attr.Mode&0o7777 != want.Mode {
 		if lists, err = j.t.Lists(ctx, src, &src.Attr); err != nil {
 			return false, lost, err
 		}
 	}
-	return j.t.KeepAll(ctx, j.o.Dest.FS, copied.handle, &want, &copied.attr, &lists)
+	return j.t.KeepAll(ctx, j.o.Dest.FS, copied.handle, want, &copied.attr, &lists)
 }
 
-// keepLists is keepAttrs with access control lists and extended attributes, which are compared.
+// keepLists is keepMode with access control lists, which are compared.
 func (j *copyJob) keepLists(ctx context.Context, src *transfer.Source, copied *object, want *vfs.Attr) (set bool, lost transfer.Lost, err error) {
 	dst := transfer.Source{FS: j.o.Dest.FS, Handle: copied.handle, Attr: copied.attr}
 	in, out, same, err := j.t.CompareLists(ctx, src, &dst)
 	switch {
 	case err != nil:
 		return false, lost, err
-	case same || in.Some():
+	case same || in.Some() || j.o.Sync.OwnLists:
 		set, lost, err = j.t.KeepAll(ctx, j.o.Dest.FS, copied.handle, want, &copied.attr, &in)
 	default: // it has one, and shall have none
 		_, lost, err = j.t.SetAll(ctx, j.o.Dest.FS, copied.handle, want, &copied.attr, &in, out.Some())
 		set = true
 	}
-	if err != nil || want.Type != vfs.TypeReg && want.Type != vfs.TypeDir {
-		return set, lost, err
-	}
-	marked, err := j.keepXattrs(ctx, src, &dst, &lost)
-	return set || marked, lost, err
+	return set, lost, err
 }
 
-// keepXattrs gives dst the extended attributes of the source, where they differ, and removes those
+// keepXattrs gives an object the extended attributes of the source, where they differ, and removes those
 // that the source does not have.
-func (j *copyJob) keepXattrs(ctx context.Context, src, dst *transfer.Source, lost *transfer.Lost) (set bool, err error) {
-	names, err := transfer.DifferingXattrs(ctx, src, dst)
-	if err != nil || len(names) == 0 {
+func (j *copyJob) keepXattrs(ctx context.Context, src *transfer.Source, copied *object, lost *transfer.Lost) (set bool, err error) {
+	dst := &transfer.Source{FS: j.o.Dest.FS, Handle: copied.handle, Attr: copied.attr}
+	names, more, err := transfer.DifferingXattrs(ctx, src, dst)
+	if err != nil || len(names)+len(more) == 0 {
 		return false, err
 	}
 	owned := j.o.Owner && !lost.Owner || src.Attr.UID == dst.Attr.UID && src.Attr.GID == dst.Attr.GID
 	if set, lost.Xattr, err = src.KeepXattrs(ctx, dst.FS, dst.Handle, owned); err != nil {
 		return set, err
 	}
-	from, _ := vfs.As[vfs.Xattrer](src.FS)
 	to, ok := vfs.As[vfs.Xattrer](dst.FS)
-	if !ok {
+	if !ok || j.o.Sync.OwnXattrs {
 		return set, nil
 	}
-	has, err := from.Xattrs(ctx, src.Handle)
-	if err != nil {
-		return set, fmt.Errorf("extended attributes of the source: %w", err)
-	}
-	for _, name := range names {
-		if !slices.Contains(has, name) {
-			if err := to.RemoveXattr(ctx, dst.Handle, name); err != nil {
-				lost.Xattr = true
-				continue
-			}
-			set = true
+	for _, name := range more {
+		if err := to.RemoveXattr(ctx, dst.Handle, name); err != nil {
+			lost.Xattr = true
+			continue
 		}
+		set = true
 	}
 	return set, nil
 }

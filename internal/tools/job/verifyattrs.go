@@ -22,7 +22,7 @@ func (j *verifyJob) compareAttrs(ctx context.Context, p *pair) error {
 	if j.o.Owner && (src.UID != dst.UID || src.GID != dst.GID) {
 		j.differ(p.path(), DiffOwner, "%d:%d, and in the destination %d:%d", src.UID, src.GID, dst.UID, dst.GID)
 	}
-	if j.o.ACLs && src.Type != vfs.TypeSymlink {
+	if j.o.ACLs {
 		return j.compareLists(ctx, p)
 	}
 	return nil
@@ -44,7 +44,7 @@ func timeDelta(ctx context.Context, src, dst Place) (time.Duration, error) {
 	return delta, nil
 }
 
-// compareLists compares access control lists and extended attributes.
+// compareLists compares access control lists, which symbolic links have not, and extended attributes.
 func (j *verifyJob) compareLists(ctx context.Context, p *pair) error {
 	a := transfer.Source{FS: j.o.Source.FS, Handle: p.src.Handle, Attr: p.src.Attr}
 	b := transfer.Source{FS: j.o.Dest.FS, Handle: p.dst.handle, Attr: p.dst.attr}
@@ -60,10 +60,8 @@ func (j *verifyJob) compareLists(ctx context.Context, p *pair) error {
 	default:
 		j.differ(p.path(), DiffACL, "another access control list in the destination")
 	}
-	if a.Attr.Type != vfs.TypeReg && a.Attr.Type != vfs.TypeDir {
-		return nil
-	}
-	names, err := transfer.DifferingXattrs(ctx, &a, &b)
+	names, more, err := transfer.DifferingXattrs(ctx, &a, &b)
+	names = append(names, more...)
 	if err == nil && len(names) > 0 {
 		j.differ(p.path(), DiffXattr, "%d extended attributes differ, the first is %s", len(names), shorten(names[0]))
 	}

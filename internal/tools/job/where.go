@@ -2,6 +2,7 @@ package job
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/nfsbox/nfsbox/internal/tools/delta"
 	"github.com/nfsbox/nfsbox/internal/tools/hands"
@@ -21,6 +22,14 @@ func (s *dirState) where() *hands.Dir {
 		return nil
 	}
 	return &hands.Dir{Path: namesTo(s.dir), Source: &s.dir.Attr, Dest: &s.attr}
+}
+
+// pathIn is the path of name in a directory, for messages; nil is that of a single object.
+func pathIn(at *hands.Dir, name string) string {
+	if at == nil {
+		return name
+	}
+	return strings.Join(append(at.Path(), name), "/")
 }
 
 // namesTo returns a function for the names that lead to d from the root of the walk.

@@ -304,7 +304,7 @@ func (v *view) xattrs(ctx context.Context, h vfs.Handle, want uint32) ([]Xattr, 
 	if err != nil {
 		return nil, err
 	}
-	if e.Attr.Type != vfs.TypeReg && e.Attr.Type != vfs.TypeDir {
+	if e.Attr.Type != vfs.TypeReg && e.Attr.Type != vfs.TypeDir && e.Extra.empty() {
 		return nil, vfs.ErrNotSupp
 	}
 	if want != 0 {

@@ -22,7 +22,7 @@ func Symlink(ctx context.Context, src Source, dst Target, o *Options) (Result, e
 		src.Attr = attr
 	}
 	src.Attr.Type = vfs.TypeSymlink
-	n := node{dst: &dst, o: o, want: &src.Attr, how: vfs.CreateHow{Type: vfs.TypeSymlink, Target: target}, link: &src}
+	n := node{dst: &dst, o: o, want: &src.Attr, how: vfs.CreateHow{Type: vfs.TypeSymlink, Target: target}, src: &src, link: &src}
 	return n.place(ctx)
 }
 
@@ -46,7 +46,7 @@ func (s *Source) readlink(ctx context.Context) (target string, attr vfs.Attr, er
 // Node copies a device, a pipe or a socket: the name, not what is read through it. To make a
 // device takes privileges; without them the error is vfs.ErrPerm. Syncing is as for Symlink.
 func Node(ctx context.Context, src Source, dst Target, o *Options) (Result, error) {
-	n := node{dst: &dst, o: o, want: &src.Attr}
+	n := node{dst: &dst, o: o, want: &src.Attr, src: &src}
 	if src.Attr.Has(vfs.MaskMode) {
 		lists, err := src.lists(ctx, o)
 		if err != nil {
@@ -74,8 +74,9 @@ type node struct {
 	o     *Options
 	want  *vfs.Attr
 	how   vfs.CreateHow
-	lists Lists   // of the source
-	link  *Source // of a symbolic link
+	lists Lists // of the source
+	src   *Source
+	link  *Source // likewise, of a symbolic link
 }
 
 // maxPlaced is how often an object is placed again because what had its name was replaced
@@ -170,10 +171,18 @@ func (n *node) replace(ctx context.Context, there vfs.Type) (Result, error) {
 
 // finish sets the attributes.
 func (n *node) finish(ctx context.Context, h vfs.Handle, have *vfs.Attr) (Result, error) {
+	unmarked := false
+	if n.src.HasXattrs(ctx) {
+		var err error
+		if _, unmarked, err = n.src.KeepXattrs(ctx, n.dst.FS, h, false); err != nil {
+			return Result{}, err
+		}
+	}
 	after, lost, err := n.o.SetAll(ctx, n.dst.FS, h, n.want, have, &n.lists, n.link == nil && n.dst.lists())
 	if err != nil {
 		return Result{}, err
 	}
+	lost.Xattr = unmarked
 	return Result{Source: *n.want, Handle: h, Attr: after, Lost: lost}, nil
 }
 

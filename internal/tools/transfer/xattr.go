@@ -30,12 +30,8 @@ func (s *Source) extras(ctx context.Context, f vfs.File) (xattrs, list bool) {
 }
 
 // HasXattrs reports whether the source has extended attributes, as far as it knows: NFSv3 has no
-// question for them. If they cannot be read, it has some. What has only a name (a link, a pipe)
-// is not asked.
+// question for them. If they cannot be read, it has some.
 func (s *Source) HasXattrs(ctx context.Context) bool {
-	if s.Attr.Type != vfs.TypeReg && s.Attr.Type != vfs.TypeDir {
-		return false
-	}
 	if x, ok := vfs.As[xattrFS](s.FS); ok {
 		return x.HasXattrs(ctx, s.Handle)
 	}
@@ -73,6 +69,9 @@ func (m *marks) setUsers(ctx context.Context) error {
 		return nil
 	}
 	names, err := from.Xattrs(ctx, m.src.Handle)
+	if errors.Is(err, vfs.ErrNotSupp) {
+		return nil // it cannot have any
+	}
 	if err != nil {
 		return m.unread(ctx, err)
 	}
@@ -136,7 +135,7 @@ func (m *marks) unread(ctx context.Context, err error) error {
 	return nil
 }
 
-// KeepXattrs gives h, a directory or a copy that was made before, the extended attributes of the
+// KeepXattrs gives h, an object of the destination that is not being written, the extended attributes of the
 // source. Others of h stay. owned says that h has the source's owner and shall have the
 // capability, too. set says whether any was changed, lost whether h lacks one.
 func (s *Source) KeepXattrs(ctx context.Context, f vfs.FS, h vfs.Handle, owned bool) (set, lost bool, err error) {
@@ -158,42 +157,47 @@ func known(after, before *vfs.Attr) *vfs.Attr {
 	return before
 }
 
-// DifferingXattrs are the names of the extended attributes that a and b do not have alike. If b
-// cannot be asked, it has none; if a cannot, nothing is compared.
-func DifferingXattrs(ctx context.Context, a, b *Source) (names []string, err error) {
+// DifferingXattrs are the names of the extended attributes of a that b does not have alike, and of those that b has
+// besides, each sorted. If b cannot be asked, it has none; if a cannot, nothing is compared.
+func DifferingXattrs(ctx context.Context, a, b *Source) (names, more []string, err error) {
 	from, ok := vfs.As[vfs.Xattrer](a.FS)
 	if !ok {
-		return nil, nil
+		return nil, nil, nil
 	}
 	to, _ := vfs.As[vfs.Xattrer](b.FS)
 	in, err := namesOf(ctx, from, a.Handle)
 	if err != nil {
-		return nil, &sourceError{err: fmt.Errorf("extended attributes of the source: %w", err)}
+		return nil, nil, &sourceError{err: fmt.Errorf("extended attributes of the source: %w", err)}
 	}
 	out, err := namesOf(ctx, to, b.Handle)
 	if err != nil {
-		return nil, fmt.Errorf("extended attributes of the destination: %w", err)
+		return nil, nil, fmt.Errorf("extended attributes of the destination: %w", err)
 	}
-	all := append(in, out...)
-	slices.Sort(all)
-	for _, name := range slices.Compact(all) {
-		if !slices.Contains(in, name) || !slices.Contains(out, name) {
+	slices.Sort(in)
+	slices.Sort(out)
+	for _, name := range out {
+		if !slices.Contains(in, name) {
+			more = append(more, name)
+		}
+	}
+	for _, name := range in {
+		if !slices.Contains(out, name) {
 			names = append(names, name)
 			continue
 		}
 		x, err := from.Xattr(ctx, a.Handle, name)
 		if err != nil {
-			return nil, &sourceError{err: fmt.Errorf("extended attribute %q of the source: %w", name, err)}
+			return nil, nil, &sourceError{err: fmt.Errorf("extended attribute %q of the source: %w", name, err)}
 		}
 		y, err := to.Xattr(ctx, b.Handle, name)
 		if err != nil {
-			return nil, fmt.Errorf("extended attribute %q of the destination: %w", name, err)
+			return nil, nil, fmt.Errorf("extended attribute %q of the destination: %w", name, err)
 		}
 		if !bytes.Equal(x, y) {
 			names = append(names, name)
 		}
 	}
-	return names, nil
+	return names, more, nil
 }
 
 // namesOf are the names of h's attributes; none where there cannot be any.

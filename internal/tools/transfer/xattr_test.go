@@ -167,16 +167,71 @@ func TestDifferingXattrs(t *testing.T) {
 	dst.mark("f", "user.there", "")
 	a, b := src.source("f"), dst.source("f")
 	for _, c := range []struct {
-		a, b vfs.FS
-		want []string
+		a, b       vfs.FS
+		want, more []string
 	}{
-		{src.fs, dst.fs, []string{"user.here", "user.other", "user.there"}},
-		{src.fs, struct{ vfs.FS }{dst.fs}, []string{"user.here", "user.other", "user.same"}},
-		{struct{ vfs.FS }{src.fs}, dst.fs, nil},
+		{src.fs, dst.fs, []string{"user.here", "user.other"}, []string{"user.there"}},
+		{src.fs, struct{ vfs.FS }{dst.fs}, []string{"user.here", "user.other", "user.same"}, nil},
+		{struct{ vfs.FS }{src.fs}, dst.fs, nil, nil},
 	} {
 		a.FS, b.FS = c.a, c.b
-		if got, err := DifferingXattrs(t.Context(), &a, &b); err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%q, %v, want %q", got, err, c.want)
+		if got, more, err := DifferingXattrs(t.Context(), &a, &b); err != nil || !slices.Equal(got, c.want) || !slices.Equal(more, c.more) {
+			t.Errorf("%q and %q, %v, want %q and %q", got, more, err, c.want, c.more)
+		}
+	}
+}
+
+// trusting is a file system whose symbolic links and pipes have an extended attribute, too.
+type trusting struct {
+	*memfs.FS
+	value map[vfs.Handle]string
+}
+
+func (f *trusting) Xattrs(_ context.Context, h vfs.Handle) (names []string, err error) {
+	if _, ok := f.value[h]; ok {
+		names = []string{"trusted.a"}
+	}
+	return names, nil
+}
+
+func (f *trusting) Xattr(_ context.Context, h vfs.Handle, _ string) ([]byte, error) {
+	value, ok := f.value[h]
+	if !ok {
+		return nil, vfs.ErrNoXattr
+	}
+	return []byte(value), nil
+}
+
+func (f *trusting) SetXattr(_ context.Context, h vfs.Handle, _ string, value []byte, _ vfs.XattrHow) error {
+	f.value[h] = string(value)
+	return nil
+}
+
+// TestNodeXattrs: the copy of a link or a pipe has the extended attributes of the source, or they are lost.
+func TestNodeXattrs(t *testing.T) {
+	for _, kind := range []vfs.CreateHow{{Type: vfs.TypeSymlink, Target: "x"}, {Type: vfs.TypeFIFO}} {
+		from := &trusting{memfs.New(memfs.Options{}), make(map[vfs.Handle]string)}
+		src := newEnd(t, from)
+		copy := Node
+		if kind.Type == vfs.TypeSymlink {
+			copy = Symlink
+		}
+		h, _, _, err := src.fs.Create(t.Context(), src.root, "f", &kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from.value[h] = "value"
+		to := &trusting{memfs.New(memfs.Options{}), make(map[vfs.Handle]string)}
+		dst := newEnd(t, to)
+		for range 2 { // also one that is there already
+			res, err := copy(t.Context(), src.source("f"), dst.target("f"), options(t))
+			if err != nil || res.Lost.Xattr || to.value[res.Handle] != "value" {
+				t.Errorf("%v: %v, %+v, %q", kind.Type, err, res.Lost, to.value)
+			}
+		}
+		plain := newEnd(t, memfs.New(memfs.Options{}))
+		if res, err := copy(t.Context(), src.source("f"), plain.target("f"), options(t)); err != nil || !res.Lost.Xattr {
+			t.Errorf("%v: %v, %+v", kind.Type, err, res.Lost)
 		}
 	}
 }
