@@ -63,7 +63,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": serveScript, "sparse": sparseScript, "status": statusScript, "replace": replaceScript,
-			"post": postScript, "configure": configureScript, "waitfile": waitFileScript,
+			"post": postScript, "configure": configureScript, "waitfile": waitFileScript, "capture": captureScript,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond != "fuse" {
@@ -197,6 +197,20 @@ func statusScript(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// captureScript sets VAR to what the group of a pattern matches in the last command's output:
+//
+//	capture VAR PATTERN
+func captureScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture VAR PATTERN")
+	}
+	match := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(match) != 2 {
+		ts.Fatalf("%s does not match one group", args[1])
+	}
+	ts.Setenv(args[0], match[1])
+}
+
 // postScript makes a call of the file API as curl would, and prints the answer. It
 // fails if that is an error:
 //
@@ -221,10 +235,6 @@ func postScript(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// replaceScript sets VAR to TEXT with OLD replaced by NEW:
-//
-//	replace OLD NEW TEXT VAR
-//
 // configureScript writes settings of the user, with an alias "box" for a URL.
 func configureScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -234,6 +244,9 @@ func configureScript(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(".config/nfsbox/nfsbox.toml"), []byte(text), 0o600))
 }
 
+// replaceScript sets VAR to TEXT with OLD replaced by NEW:
+//
+//	replace OLD NEW TEXT VAR
 func replaceScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: replace OLD NEW TEXT VAR")

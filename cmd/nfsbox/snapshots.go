@@ -164,7 +164,8 @@ type snapshotsLsCmd struct {
 func (*snapshotsLsCmd) Help() string {
 	return `Lists the snapshots of a store, the newest last: when each was begun, NAME@ID, whether it is complete, its files and
 bytes, tags, and the host and place of which it was taken. INCOMPLETE is one in which something is missing that could not
-be read; partial is what a backup has stored that was stopped, or is under way: the next one of its name goes on with it. One whose root object is damaged is named, with status 2, and the others are listed.
+be read; partial is what a backup has stored that was stopped, or is under way: the next one of its name goes on with it.
+Its files and bytes are not counted ("-"). One whose root object is damaged is named, with status 2, and the others are listed.
 
   nfsbox snapshots ls /backup
   nfsbox snapshots ls /backup home
@@ -241,7 +242,7 @@ func (r *storeRun) list(refs []snapshot.Ref) error {
 			continue
 		}
 		line := fmt.Sprintf("%s  %-*s  %-10s  %10s  %10s", ref.Time.Local().Format(time.DateTime), width, ref.Text(), standingOf(ref),
-			progress.Count(ref.Counts["files"]), progress.Size(ref.Counts["bytes"]))
+			countOf(ref, "files", progress.Count), countOf(ref, "bytes", progress.Size))
 		for _, more := range []string{strings.Join(ref.Tags, ","), fromOf(ref)} {
 			if more != "" {
 				line += "  " + progress.Clean(more)
@@ -252,6 +253,15 @@ func (r *storeRun) list(refs []snapshot.Ref) error {
 		}
 	}
 	return nil
+}
+
+// countOf is what was counted when a snapshot was taken; "-" if that was not done.
+func countOf(ref *snapshot.Ref, what string, text func(uint64) string) string {
+	n, ok := ref.Counts[what]
+	if !ok {
+		return "-"
+	}
+	return text(n)
 }
 
 // standingOf says whether a snapshot is complete.

@@ -19,13 +19,15 @@ type snapshotsDiffCmd struct {
 }
 
 func (*snapshotsDiffCmd) Help() string {
-	return `Says what two snapshots of a store have not alike, a line for each object:
+	return `Says what two snapshots of a store have not alike, a line for each object. A sign stands before its path.
 
-  +  it was added: only the second one has it
-  -  it was removed: only the first one has it
-  M  its type, its content, the target of a link or the number of a device is another
-  A  its attributes alone are: mode, owner, time of the last change of its content (mtime), number of
-     names (links), access control list (acl), extended attributes (xattr)
+    M   changed: type, content, target of a link, or number of a device
+    A   attributes alone: mode, owner, mtime, links, acl, xattr
+    +   added: only the second one has it
+    -   removed: only the first one has it
+
+The time of the last change of a file's content is mtime; links is how many names an object has, acl its access
+control list, xattr its extended attributes.
 
 Only the manifests are read, and no file: contents are the same if the same bytes are stored. Where another version of
 nfsbox has packed them otherwise, a file that was read again may be listed though it is the same; nfsbox verify of the

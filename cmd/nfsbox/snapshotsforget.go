@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type snapshotsForgetCmd struct {
 	Name      string   `placeholder:"NAME" help:"Judge the snapshots of this name alone; without it those of each name by themselves."`
 	Tag       []string `sep:"none" placeholder:"TAG" help:"Judge those alone that have TAG; of several, all of them."`
 	Last      int      `name:"keep-last" placeholder:"N" help:"Keep the newest N."`
-	Daily     int      `name:"keep-daily" placeholder:"N" help:"Keep the newest one of each of the last N days that have one."`
+	Daily     int      `name:"keep-daily" placeholder:"N" help:"Keep the newest one of each of the last N days that have one, a complete one before an incomplete one."`
 	Weekly    int      `name:"keep-weekly" placeholder:"N" help:"The same of weeks, which begin on Monday."`
 	Monthly   int      `name:"keep-monthly" placeholder:"N" help:"The same of months."`
 	Yearly    int      `name:"keep-yearly" placeholder:"N" help:"The same of years."`
@@ -31,11 +32,17 @@ type snapshotsForgetCmd struct {
 
 func (*snapshotsForgetCmd) Help() string {
 	return `Removes snapshots that no rule keeps. A rule is one of the --keep flags: a snapshot is kept if one of them keeps it. They
-judge the complete snapshots of each name by themselves; days, weeks and months are those of this host's time zone. Without
+judge the snapshots of each name by themselves; days, weeks and months are those of this host's time zone. Without
 any rule, and without NAME@ID, nothing is forgotten, with status 1.
 
-An incomplete snapshot is forgotten when a later complete one is kept, unless it is within --keep-within. One that is
-damaged is kept, and told of, with status 2: forget it by NAME@ID. What a backup has left to go on from stays without --partial.
+Each rule judges the complete snapshots first, as if there were no others. So none of them is forgotten for an
+incomplete one, and the newest complete one of a name always stays. Then it keeps an incomplete one where no complete
+one stands for it: --keep-daily 7 that of a day without a complete one, among the last 7 days that have a snapshot,
+and so with weeks, months and years; --keep-last 7 one that is among the newest 7 of all; --keep-within 7d one that is
+at most so much older than the newest of all. Other incomplete ones are forgotten.
+
+One that is damaged is kept, and told of, with status 2: forget it by NAME@ID. What a backup has left to go on from stays without
+--partial.
 
 What only forgotten snapshots had stays in the store until nfsbox snapshots prune removes it.
 
@@ -86,10 +93,14 @@ func (c *snapshotsForgetCmd) Run(e *env) error {
 		o.Item = func(i upkeep.ForgetItem) { r.forgotten(&i, c.DryRun) }
 		sum.ForgetSummary, err = upkeep.Forget(e.ctx, r.store, o)
 		switch {
-		case errors.Is(err, upkeep.ErrNoRule), errors.Is(err, snapshot.ErrName), errors.Is(err, snapshot.ErrNoSnapshot):
+		case errors.Is(err, snapshot.ErrNoSnapshot):
+			return r.missing(append(slices.Clip(c.Snapshots), c.Name), err)
+		case errors.Is(err, upkeep.ErrNoRule), errors.Is(err, snapshot.ErrName):
 			return refused(aboutStore(r.store, err))
 		case err != nil:
 			return aboutStore(r.store, err)
+		case o.Rules() && len(c.Tag) > 0 && sum.Judged == 0:
+			r.note("no snapshot that could be judged has the tag " + strings.Join(c.Tag, " and the tag "))
 		}
 		if !r.json {
 			gone, dropped := "forgotten", "partial one dropped|partial ones dropped"
@@ -100,6 +111,16 @@ func (c *snapshotsForgetCmd) Run(e *env) error {
 		}
 		return nil
 	})
+}
+
+// missing is the error of the first of some snapshots that the store does not have, with what there is; else err.
+func (r *storeRun) missing(texts []string, err error) error {
+	for _, text := range texts {
+		if _, none := r.store.Find(r.e.ctx, text); errors.Is(none, snapshot.ErrNoSnapshot) {
+			return none
+		}
+	}
+	return refused(aboutStore(r.store, err))
 }
 
 // forgotten prints what becomes of a snapshot.

@@ -145,6 +145,10 @@ const maxSnapshots = 10_000
 
 // snapshotError is the error of a snapshot that was not found, with what there is.
 func snapshotError(ctx context.Context, s *Store, name string, err error) error {
+	if only, ok := errors.AsType[*snapshot.IncompleteError](err); ok {
+		text := s.Text + ofSnapshot
+		return usageError{fmt.Errorf("%s%w; give %s%s to have that", text, err, text, only.Newest)}
+	}
 	err = fmt.Errorf("%s%s%w", s.Text, ofSnapshot, err)
 	switch {
 	case errors.Is(err, snapshot.ErrName):

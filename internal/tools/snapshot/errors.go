@@ -44,3 +44,17 @@ func damaged(key string, err error) error {
 	}
 	return &DamagedError{key, err}
 }
+
+// IncompleteError is an [ErrNoSnapshot] of a name of which all snapshots are incomplete.
+type IncompleteError struct {
+	Name   string
+	Newest string // NAME@ID
+}
+
+// Error implements error.
+func (e *IncompleteError) Error() string {
+	return fmt.Sprintf("%s: no snapshot of that name is complete: the newest, in which something is missing, is %s", e.Name, e.Newest)
+}
+
+// Unwrap returns ErrNoSnapshot.
+func (e *IncompleteError) Unwrap() error { return ErrNoSnapshot }

@@ -231,7 +231,8 @@ func readRoot(ctx context.Context, s object.Store, key string) (*rootObject, Ref
 	return o, ref, nil
 }
 
-// Find finds the snapshot that text names: NAME@ID, or NAME for the newest complete one of that name.
+// Find finds the snapshot that text names: NAME@ID, or NAME for the newest complete one of that name. If there is none, or none that is
+// complete, it is [ErrNoSnapshot]; of the latter an [IncompleteError].
 func Find(ctx context.Context, s object.Store, text string) (Ref, error) {
 	name, id, given := strings.Cut(text, "@")
 	if err := CheckName(name); err != nil {
@@ -259,7 +260,7 @@ func Find(ctx context.Context, s object.Store, text string) (Ref, error) {
 		}
 	}
 	if len(all) > 0 {
-		return Ref{}, fmt.Errorf("%s: %w: the %d of that name are incomplete; name one as %s@%s", text, ErrNoSnapshot, len(all), name, all[len(all)-1])
+		return Ref{}, &IncompleteError{Name: name, Newest: name + "@" + all[len(all)-1]}
 	}
 	return Ref{}, fmt.Errorf("%s: %w", text, ErrNoSnapshot)
 }

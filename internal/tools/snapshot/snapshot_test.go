@@ -437,7 +437,9 @@ func TestNames(t *testing.T) {
 		t.Error(err)
 	}
 	bad := take(t, tr, store, Meta{Name: "home", Time: epoch})
-	if _, err := Find(t.Context(), store, "home"); !errors.Is(err, ErrNoSnapshot) || !strings.Contains(err.Error(), "incomplete") {
+	b := bad.Ref()
+	_, err := Find(t.Context(), store, "home")
+	if only, ok := errors.AsType[*IncompleteError](err); !ok || !errors.Is(err, ErrNoSnapshot) || only.Name != "home" || only.Newest != b.Text() {
 		t.Error(err)
 	}
 	good := take(t, tr, store, Meta{Name: "home", Time: epoch, Complete: true, Tags: []string{"a", "ü"}})
@@ -450,7 +452,6 @@ func TestNames(t *testing.T) {
 	if bad.Ref().ID != "20260102t030405.678z" || ref.ID != "20260102t030405.679z" {
 		t.Errorf("%s, %s", bad.Ref().ID, ref.ID)
 	}
-	b := bad.Ref()
 	if ref, err := Find(t.Context(), store, b.Text()); err != nil || ref.ID != b.ID || ref.Complete {
 		t.Errorf("%+v: %v", ref, err)
 	}

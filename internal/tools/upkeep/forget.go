@@ -11,8 +11,12 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
 )
 
-// ForgetOptions say which snapshots are kept. A snapshot is kept if one rule keeps it. The rules apply to each name by itself, and to
-// complete snapshots alone.
+// ForgetOptions say which snapshots are kept. A snapshot is kept if one rule keeps it. The rules apply to each name by itself.
+//
+// A rule judges the complete snapshots as if there were no others: so it never drops one of them for an incomplete one, and always
+// keeps the newest of them. Then it judges all: an incomplete one is kept if it is among the newest KeepLast of all; if it is the newest
+// of a day and the like that has no complete one, among the newest Daily of those that have any; or if it is within Within of the newest
+// of all.
 type ForgetOptions struct {
 	Name string   // the snapshots of one name; "" is all
 	Tags []string // those that have all of these tags; others are kept, and do not count
@@ -20,11 +24,11 @@ type ForgetOptions struct {
 	Snapshots []string
 
 	KeepLast int // the newest ones
-	Daily    int // the newest one of each day, for so many days that have one
+	Daily    int // the newest one of each day, for so many days that have one: a complete one before an incomplete one
 	Weekly   int // likewise of each week (ISO 8601)
 	Monthly  int
 	Yearly   int
-	// Within keeps all that are at most so much older than the newest complete one of their name, incomplete ones too.
+	// Within keeps all that are at most so much older than the newest one of their name.
 	Within time.Duration
 	Zone   *time.Location // whose days, weeks and months; nil: UTC
 
@@ -42,8 +46,8 @@ type ForgetItem struct {
 	Time      time.Time `json:"time"`     // zero for what has left
 	Complete  bool      `json:"complete"`
 	Forgotten bool      `json:"forgotten"`
-	// Why is which rules keep it: "last", "daily", "weekly", "monthly", "yearly", "within", "no later one" (incomplete, and no complete
-	// one after it is kept). Of one that is forgotten: "named", "no rule", "incomplete", "partial".
+	// Why is which rules keep it: "last", "daily", "weekly", "monthly", "yearly", "within". Of one that is forgotten: "named", "no rule",
+	// "incomplete" (no rule keeps it, and it is), "partial".
 	Why []string `json:"why"`
 	// Err is why it could not be read, or forgotten: it is there still.
 	Err error `json:"-"`
@@ -54,6 +58,7 @@ type ForgetSummary struct {
 	DryRun    bool   `json:"dry_run"`
 	Kept      uint64 `json:"kept"`
 	Forgotten uint64 `json:"forgotten"`
+	Judged    uint64 `json:"judged"`   // by rules: they have the name and the tags, if any were given
 	Partials  uint64 `json:"partials"` // that were dropped
 	Errors    uint64 `json:"errors"`   // snapshots that could not be read, or forgotten
 }
@@ -61,24 +66,27 @@ type ForgetSummary struct {
 // ErrNoRule says that no rule keeps anything: all would be forgotten.
 var ErrNoRule = errors.New("no rule says what to keep: give one, such as --keep-last=7, or name the snapshots to forget as NAME@ID")
 
-func (o *ForgetOptions) rules() bool {
+// Rules reports whether there is a rule that keeps anything.
+func (o *ForgetOptions) Rules() bool {
 	return o.KeepLast > 0 || o.Daily > 0 || o.Weekly > 0 || o.Monthly > 0 || o.Yearly > 0 || o.Within > 0
 }
 
 // Forget removes the roots of snapshots. What they had stays until [Prune]. A snapshot that cannot be read is kept, and counted as
-// an error: it can be named in o.Snapshots. Items that failed are no error of Forget.
-//
-// An incomplete snapshot is forgotten if a later complete one of its name is kept, unless it is within o.Within.
+// an error: it can be named in o.Snapshots. Items that failed are no error of Forget. If the store has nothing of o.Name it is
+// [snapshot.ErrNoSnapshot].
 func Forget(ctx context.Context, store object.Store, o ForgetOptions) (sum ForgetSummary, err error) {
 	sum.DryRun = o.DryRun
-	if !o.rules() && len(o.Snapshots) == 0 && !o.Partial {
+	if !o.Rules() && len(o.Snapshots) == 0 && !o.Partial {
 		return sum, ErrNoRule
 	}
 	f := &forget{store: store, o: &o, sum: &sum}
+	if err := f.known(ctx); err != nil {
+		return sum, err
+	}
 	if err := f.named(ctx); err != nil {
 		return sum, err
 	}
-	if o.rules() {
+	if o.Rules() {
 		if err := f.byRules(ctx); err != nil {
 			return sum, err
 		}
@@ -125,8 +133,20 @@ func (f *forget) settle(ctx context.Context, key string, i ForgetItem) error {
 // What ForgetItem.Why says.
 const (
 	whyNamed, whyNoRule, whyIncomplete, whyPartial = "named", "no rule", "incomplete", "partial"
-	whyLast, whyWithin, whyNoLater                 = "last", "within", "no later one"
+	whyLast, whyWithin                             = "last", "within"
 )
+
+// known returns an error unless the store has something of the name that is to be judged.
+func (f *forget) known(ctx context.Context) error {
+	if f.o.Name == "" {
+		return nil
+	}
+	roots, err := snapshot.Roots(ctx, f.store, f.o.Name)
+	if err == nil && len(roots) == 0 {
+		err = fmt.Errorf("%s: %w", f.o.Name, snapshot.ErrNoSnapshot)
+	}
+	return err
+}
 
 // named forgets the snapshots that were named. A name that is not there is an error before anything is forgotten.
 func (f *forget) named(ctx context.Context) error {
@@ -201,6 +221,7 @@ func (f *forget) group(ctx context.Context, roots []snapshot.Ref) error {
 		}
 		items, keys = append(items, item), append(keys, roots[i].Key())
 	}
+	f.sum.Judged += uint64(len(items))
 	f.o.judge(items)
 	for i := range items {
 		if err := f.settle(ctx, keys[i], items[i]); err != nil {
@@ -212,69 +233,6 @@ func (f *forget) group(ctx context.Context, roots []snapshot.Ref) error {
 
 func hasAll(tags, want []string) bool {
 	return !slices.ContainsFunc(want, func(t string) bool { return !slices.Contains(tags, t) })
-}
-
-// judge says what becomes of the snapshots of one name, the oldest first. Those that could not be read are kept.
-func (o *ForgetOptions) judge(items []ForgetItem) {
-	var complete []*ForgetItem // the newest first
-	for i := range slices.Backward(items) {
-		if items[i].Err == nil && items[i].Complete {
-			complete = append(complete, &items[i])
-		}
-	}
-	for i, item := range complete {
-		if i < o.KeepLast {
-			item.Why = append(item.Why, whyLast)
-		}
-	}
-	o.periods(complete)
-	later := false // a later complete one is kept
-	for i := range slices.Backward(items) {
-		item := &items[i]
-		if item.Err != nil {
-			continue
-		}
-		if len(complete) > 0 && o.Within > 0 && complete[0].Time.Sub(item.Time) <= o.Within {
-			item.Why = append(item.Why, whyWithin)
-		}
-		if !item.Complete && !later {
-			item.Why = append(item.Why, whyNoLater)
-		}
-		if item.Forgotten = len(item.Why) == 0; item.Forgotten {
-			item.Why = []string{whyNoRule}
-			if !item.Complete {
-				item.Why = []string{whyIncomplete}
-			}
-		}
-		later = later || item.Complete && !item.Forgotten
-	}
-}
-
-// periods keeps the newest of each day, week, month and year.
-func (o *ForgetOptions) periods(complete []*ForgetItem) {
-	zone := o.Zone
-	if zone == nil {
-		zone = time.UTC
-	}
-	for _, p := range []struct {
-		why  string
-		keep int
-		of   func(t time.Time) string
-	}{
-		{"daily", o.Daily, func(t time.Time) string { return t.Format("2006-01-02") }},
-		{"weekly", o.Weekly, func(t time.Time) string { y, w := t.ISOWeek(); return fmt.Sprintf("%d week %d", y, w) }},
-		{"monthly", o.Monthly, func(t time.Time) string { return t.Format("2006-01") }},
-		{"yearly", o.Yearly, func(t time.Time) string { return t.Format("2006") }},
-	} {
-		last, left := "", p.keep
-		for _, item := range complete {
-			if of := p.of(item.Time.In(zone)); left > 0 && of != last {
-				item.Why = append(item.Why, p.why)
-				last = of
-				left--
-			}
-		}
-	}
 }
 
 // partials drops what stopped backups have left.
