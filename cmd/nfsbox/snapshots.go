@@ -165,7 +165,8 @@ func (*snapshotsLsCmd) Help() string {
 	return `Lists the snapshots of a store, the newest last: when each was begun, NAME@ID, whether it is complete, its files and
 bytes, tags, and the host and place of which it was taken. INCOMPLETE is one in which something is missing that could not
 be read; partial is what a backup has stored that was stopped, or is under way: the next one of its name goes on with it.
-Its files and bytes are not counted ("-"). One whose root object is damaged is named, with status 2, and the others are listed.
+Its files and bytes are not counted ("-"). One whose root object is damaged, or may not be read, is named, with status 2, and so is
+what else lies in the place of one; the others are listed.
 
   nfsbox snapshots ls /backup
   nfsbox snapshots ls /backup home
@@ -204,11 +205,11 @@ func (c *snapshotsLsCmd) Run(e *env) error {
 		var refs []snapshot.Ref
 		for ref, err := range snapshot.Each(e.ctx, r.store, c.Name) {
 			switch {
-			case errors.Is(err, snapshot.ErrName):
-				return refused(err)
-			case errors.Is(err, snapshot.ErrDamaged), errors.Is(err, snapshot.ErrVersion):
+			case err != nil && snapshot.OfRoot(err) && ref.Name != "":
 				r.failed(ref.Text(), fmt.Errorf("%s: %w", ref.Text(), err))
 				continue
+			case errors.Is(err, snapshot.ErrName):
+				return refused(err)
 			case err != nil:
 				return aboutStore(r.store, err)
 			case len(refs) == maxListed:

@@ -169,6 +169,34 @@ func TestSnapshotsDamaged(t *testing.T) {
 	ask(t, 2, "snapshots", "show", store+"::"+first)
 }
 
+// TestSnapshotsForeign: something else in the place of a root is named, the other snapshots are listed, checked and judged, and a prune
+// says what to do.
+func TestSnapshotsForeign(t *testing.T) {
+	store, tree := filepath.Join(t.TempDir(), "store"), t.TempDir()
+	first := keepSnapshot(t, store, tree, "home", time.Now().Add(-time.Hour))
+	second := keepSnapshot(t, store, tree, "home", time.Now())
+	_, id, _ := strings.Cut(first, "@")
+	root := filepath.Join(store, "snapshots", "home", "=20", id)
+	if err := errors.Join(os.Remove(root), os.Mkdir(root, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	out, said := ask(t, 2, "snapshots", "ls", store)
+	if !strings.Contains(out, second) || strings.Contains(out, first) || !strings.Contains(said, first+": object snapshots/home/"+id) {
+		t.Errorf("%s\n%s", out, said)
+	}
+	out, said = ask(t, 2, "snapshots", "check", "--no-progress", store)
+	if !strings.Contains(out, "damaged: object snapshots/home/"+id) || !strings.Contains(out, "hurts "+first+": /") || !strings.Contains(said, "checked: 1 snapshot") {
+		t.Errorf("%s\n%s", out, said)
+	}
+	if _, said = ask(t, 2, "snapshots", "prune", "--no-progress", store); !strings.Contains(said, "nothing is removed") || !strings.Contains(said, "forget it as "+first) {
+		t.Error(said)
+	}
+	if out, said = ask(t, 2, "snapshots", "forget", "--keep-last=1", store); !strings.Contains(out, "kept       "+second) || !strings.Contains(said, first) {
+		t.Errorf("%s\n%s", out, said)
+	}
+	ask(t, 0, "ls", store+"::home")
+}
+
 // TestSnapshotsForget: what no rule keeps is forgotten, and nothing without a rule.
 func TestSnapshotsForget(t *testing.T) {
 	store, tree := filepath.Join(t.TempDir(), "store"), t.TempDir()

@@ -27,8 +27,9 @@ backup can go on from (partial in nfsbox snapshots ls) is kept.
 
 A prune is safe beside all else. Backups, restores and checks, also of other hosts, say in the store that they are under
 way; while one does, nothing is removed: the prune gives way, with status 2, or waits with --wait. A backup that begins meanwhile waits for it.
-What was killed counts for ten minutes. Nothing is removed if a snapshot cannot be read: what it needs is not known. Nor is
-anything if the store has no snapshot, as it may be another one than was meant: --all says that it is.
+What was killed counts for ten minutes. Nothing is removed if a snapshot cannot be read, or something else lies in the
+place of one: what it needs is not known. The message says what to do. Nor is anything removed if the store has no
+snapshot, as it may be another one than was meant: --all says that it is.
 
 What is younger than an hour stays for the next time.
 

@@ -53,6 +53,19 @@ var (
 	ErrClosed error = &kind{"the store is closed", fs.ErrClosed}
 )
 
+// ForeignError is the [ErrForeign] of a listing that meets something else in the place of one object, and nothing is hidden but that
+// one. What was before it was listed; a listing after Key has the rest.
+type ForeignError struct {
+	Key  string // of the object
+	What string // what is there, in words, with its place
+}
+
+// Error implements error.
+func (e *ForeignError) Error() string { return ErrForeign.Error() + ": " + e.What }
+
+// Unwrap returns ErrForeign.
+func (e *ForeignError) Unwrap() error { return ErrForeign }
+
 // Error is the error of every call of a store: what was tried, on which key (for List,
 // which prefix), and why it failed.
 type Error struct {

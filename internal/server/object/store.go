@@ -48,7 +48,9 @@ type Store interface {
 	// next page's after. Info.Sum is not set: Stat has it.
 	//
 	// What exists from the first page to the last is listed once. What comes or
-	// goes meanwhile may be listed or not.
+	// goes meanwhile may be listed or not. Where something else has the place of an
+	// object, the page ends before it, with More, and the next one is a
+	// [ForeignError].
 	List(ctx context.Context, prefix, after string, limit int) (Page, error)
 
 	// Delete removes an object. It is no error if there is none. When Delete

@@ -267,14 +267,14 @@ func Find(ctx context.Context, s object.Store, text string) (Ref, error) {
 
 // ids are the ids of a name, in the order of their times.
 func ids(ctx context.Context, s object.Store, name string) (all []string, err error) {
-	for info, err := range object.All(ctx, s, rootKey(name, "")) {
+	for key, err := range keysOf(ctx, s, rootKey(name, "")) {
 		if err != nil {
 			return nil, err
 		}
 		if len(all) == maxListed {
 			return nil, fmt.Errorf("there are more than %d snapshots of %s", maxListed, name)
 		}
-		all = append(all, path.Base(info.Key))
+		all = append(all, path.Base(key))
 	}
 	return all, nil
 }

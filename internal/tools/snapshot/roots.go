@@ -2,7 +2,9 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
@@ -15,44 +17,86 @@ func (r *Ref) Key() string { return r.key() }
 // set. Those of one name are together, by time; checkpoints come last. If name is empty it lists all. A key among them that can be none of a
 // root is a [DamagedError]: something may be hidden by it.
 func Roots(ctx context.Context, s object.Store, name string) (roots []Ref, err error) {
-	snapshots, partials := rootPrefix, partialPrefix
-	if name != "" {
-		if err := CheckName(name); err != nil {
+	for r, err := range EachRoot(ctx, s, name) {
+		if err != nil {
 			return nil, err
 		}
-		snapshots, partials = rootKey(name, ""), partialPrefix+name
-	}
-	for _, prefix := range []string{snapshots, partials} {
-		for info, err := range object.All(ctx, s, prefix) {
-			if err != nil {
-				return nil, err
-			}
-			r, err := rootOf(info.Key)
-			if err != nil {
-				return nil, damaged(info.Key, err)
-			}
-			if name != "" && r.Name != name {
-				continue
-			}
-			if len(roots) == maxListed {
-				return nil, fmt.Errorf("the store has more than %d snapshots: name one", maxListed)
-			}
-			roots = append(roots, r)
+		if len(roots) == maxListed {
+			return nil, fmt.Errorf("the store has more than %d snapshots: name one", maxListed)
 		}
+		roots = append(roots, r)
 	}
 	return roots, nil
 }
 
-// rootOf is what the key of a root says of it.
+// EachRoot yields what [Roots] lists. A key that can be none of a root is yielded as a [DamagedError], and the others follow. Any other
+// error is the last.
+func EachRoot(ctx context.Context, s object.Store, name string) iter.Seq2[Ref, error] {
+	return func(yield func(Ref, error) bool) {
+		prefixes := []string{rootPrefix, partialPrefix}
+		if name != "" {
+			if err := CheckName(name); err != nil {
+				yield(Ref{}, err)
+				return
+			}
+			prefixes = []string{rootKey(name, ""), partialPrefix + name}
+		}
+		for _, prefix := range prefixes {
+			for key, err := range keysOf(ctx, s, prefix) {
+				if err != nil {
+					yield(Ref{}, err)
+					return
+				}
+				r, err := rootOf(key)
+				if err == nil && name != "" && r.Name != name {
+					continue // it begins with this one
+				}
+				if err != nil {
+					err = damaged(key, err)
+				}
+				if !yield(r, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// keysOf yields the keys of a prefix, in their order. One that something foreign has the place of is among them: who reads it is told
+// that it is damaged. An error is the last.
+func keysOf(ctx context.Context, s object.Store, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for after, more := "", true; more; {
+			page, err := s.List(ctx, prefix, after, 0)
+			if foreign, ok := errors.AsType[*object.ForeignError](err); ok && foreign.Key > after {
+				page, err = object.Page{Objects: []object.Info{{Key: foreign.Key}}, More: true}, nil
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for i := range page.Objects {
+				after = page.Objects[i].Key
+				if !yield(after, nil) {
+					return
+				}
+			}
+			more = page.More && len(page.Objects) > 0
+		}
+	}
+}
+
+// rootOf is what the key of a root says of it; also with an error, as far as it goes.
 func rootOf(key string) (Ref, error) {
 	if rest, ok := strings.CutPrefix(key, partialPrefix); ok {
 		return Ref{Meta: Meta{Name: rest}, Partial: true}, CheckName(rest)
 	}
 	name, id, _ := strings.Cut(strings.TrimPrefix(key, rootPrefix), "/")
+	r := Ref{ID: id, Meta: Meta{Name: name}}
 	if id == "" || strings.Contains(id, "/") {
-		return Ref{}, fmt.Errorf("%q is %w", id, ErrName)
+		return r, fmt.Errorf("%q is %w: it is not of nfsbox", key, ErrName)
 	}
-	return Ref{ID: id, Meta: Meta{Name: name}}, CheckName(name)
+	return r, CheckName(name)
 }
 
 // ParseRoot reads NAME@ID, as [Ref.Text] has it of a snapshot. Whether there is such a one is not asked.

@@ -37,6 +37,9 @@ func Check(ctx context.Context, store object.Store, o CheckOptions) (sum CheckSu
 	return sum, errors.Join(err, l.Close())
 }
 
+// maxRoots bounds the snapshots that are checked, as they are listed before. It is what package snapshot bounds its lists by.
+const maxRoots = 1 << 16
+
 // check is a Check under way.
 type check struct {
 	store object.Store
@@ -47,7 +50,7 @@ type check struct {
 }
 
 func (c *check) run(ctx context.Context) (err error) {
-	if c.roots, err = snapshot.Roots(ctx, c.store, ""); err != nil {
+	if err := c.list(ctx); err != nil {
 		return err
 	}
 	if err := c.objects(ctx); err != nil {
@@ -61,6 +64,24 @@ func (c *check) run(ctx context.Context) (err error) {
 	return c.tell(ctx)
 }
 
+// list lists the roots. What can be none is damage.
+func (c *check) list(ctx context.Context) error {
+	for r, err := range snapshot.EachRoot(ctx, c.store, "") {
+		damage, junk := errors.AsType[*snapshot.DamagedError](err)
+		switch {
+		case junk:
+			c.bad.found(damage.Key, Format, damage.Err)
+		case err != nil:
+			return err
+		case len(c.roots) == maxRoots:
+			return fmt.Errorf("the store has more than %d snapshots", maxRoots)
+		default:
+			c.roots = append(c.roots, r)
+		}
+	}
+	return nil
+}
+
 // each goes through all snapshots. first has them counted, and what is damaged in them noted.
 func (c *check) each(ctx context.Context, first bool, o snapshot.UsesOptions) error {
 	for i := range c.roots {
@@ -71,9 +92,9 @@ func (c *check) each(ctx context.Context, first bool, o snapshot.UsesOptions) er
 			return ctx.Err()
 		case errors.Is(err, object.ErrNotExist):
 			continue // it was forgotten, or its backup is done
-		case errors.Is(err, snapshot.ErrDamaged) || errors.Is(err, snapshot.ErrVersion):
+		case snapshot.OfRoot(err):
 			if first {
-				c.bad.found(r.Key(), Format, err)
+				c.bad.found(r.Key(), rootProblem(err), err)
 			}
 			continue
 		case err != nil:
@@ -106,6 +127,14 @@ func (c *check) each(ctx context.Context, first bool, o snapshot.UsesOptions) er
 		}
 	}
 	return nil
+}
+
+// rootProblem says what is wrong with a root that cannot be opened.
+func rootProblem(err error) Problem {
+	if errors.Is(err, snapshot.ErrDamaged) || errors.Is(err, snapshot.ErrVersion) {
+		return Format
+	}
+	return Unreadable
 }
 
 // problemOf says what is wrong with the object of a DamagedError.

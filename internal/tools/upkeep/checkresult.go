@@ -30,6 +30,8 @@ const (
 	Size    Problem = "size"    // it is shorter or longer than snapshots say
 	Content Problem = "content" // its bytes are not those that were put
 	Format  Problem = "format"  // its bytes are those that were put, and break the format, or their place in the snapshot
+	// Unreadable is a root that this user may not read, or of which the disk has failed.
+	Unreadable Problem = "unreadable"
 )
 
 // Damage is an object that is not what snapshots say of it.

@@ -141,11 +141,13 @@ func (f *forget) known(ctx context.Context) error {
 	if f.o.Name == "" {
 		return nil
 	}
-	roots, err := snapshot.Roots(ctx, f.store, f.o.Name)
-	if err == nil && len(roots) == 0 {
-		err = fmt.Errorf("%s: %w", f.o.Name, snapshot.ErrNoSnapshot)
+	for _, err := range snapshot.EachRoot(ctx, f.store, f.o.Name) {
+		if errors.Is(err, snapshot.ErrDamaged) {
+			err = nil
+		}
+		return err
 	}
-	return err
+	return fmt.Errorf("%s: %w", f.o.Name, snapshot.ErrNoSnapshot)
 }
 
 // named forgets the snapshots that were named. A name that is not there is an error before anything is forgotten.
@@ -177,17 +179,21 @@ func (f *forget) named(ctx context.Context) error {
 
 // byRules goes through the snapshots, those of one name after another.
 func (f *forget) byRules(ctx context.Context) error {
-	roots, err := snapshot.Roots(ctx, f.store, f.o.Name)
-	if err != nil {
-		return err
-	}
 	var group []snapshot.Ref
 	flush := func() error {
 		defer func() { group = nil }()
 		return f.group(ctx, group)
 	}
-	for _, r := range roots {
-		if r.Partial || slices.Contains(f.o.Snapshots, r.Text()) {
+	for r, err := range snapshot.EachRoot(ctx, f.store, f.o.Name) {
+		switch {
+		case errors.Is(err, snapshot.ErrDamaged): // it is none, and others are judged
+			if err := f.settle(ctx, "", ForgetItem{Snapshot: r.Text(), Err: err}); err != nil {
+				return err
+			}
+			continue
+		case err != nil:
+			return err
+		case r.Partial || slices.Contains(f.o.Snapshots, r.Text()):
 			continue
 		}
 		if len(group) > 0 && group[0].Name != r.Name {
@@ -235,18 +241,16 @@ func hasAll(tags, want []string) bool {
 	return !slices.ContainsFunc(want, func(t string) bool { return !slices.Contains(tags, t) })
 }
 
-// partials drops what stopped backups have left.
+// partials drops what stopped backups have left. What is none was told of, or stays.
 func (f *forget) partials(ctx context.Context) error {
-	roots, err := snapshot.Roots(ctx, f.store, f.o.Name)
-	if err != nil {
-		return err
-	}
-	for _, r := range roots {
-		if !r.Partial {
+	for r, err := range snapshot.EachRoot(ctx, f.store, f.o.Name) {
+		if errors.Is(err, snapshot.ErrDamaged) || err == nil && !r.Partial {
 			continue
 		}
-		item := ForgetItem{Snapshot: r.Text(), Forgotten: true, Why: []string{whyPartial}}
-		if err := f.settle(ctx, r.Key(), item); err != nil {
+		if err != nil {
+			return err
+		}
+		if err := f.settle(ctx, r.Key(), ForgetItem{Snapshot: r.Text(), Forgotten: true, Why: []string{whyPartial}}); err != nil {
 			return err
 		}
 	}

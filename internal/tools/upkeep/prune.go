@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ var (
 	// ErrEmpty says that the store has no snapshot: all of its content would be removed.
 	ErrEmpty = errors.New("the store has no snapshot, so a prune would remove all that it has: if that is meant, say so (--all)")
 	// ErrUnreadable says that what a snapshot needs could not be found out. Nothing was removed.
-	ErrUnreadable = errors.New("nothing is removed while a snapshot cannot be read: run check, and forget what is damaged as NAME@ID")
+	ErrUnreadable = errors.New("nothing is removed while a snapshot cannot be read, as what it needs is not known")
 	// ErrUnproved says that two listings of the store contradict each other. Nothing was removed.
 	ErrUnproved = errors.New("nothing is removed, as a listing of the store lacks what is there")
 )
@@ -97,7 +98,7 @@ func (p *prune) mark(ctx context.Context, first bool) error {
 	for range maxLooks {
 		roots, err := snapshot.Roots(ctx, p.store, "")
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUnreadable, err)
+			return notRead("", err)
 		}
 		if err := p.proved(ctx, roots); err != nil {
 			return err
@@ -160,7 +161,11 @@ func (p *prune) snapshot(ctx context.Context, r *snapshot.Ref) error {
 		return cerr
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrUnreadable, r.Text(), err)
+		drop := "forget it as " + r.Text()
+		if r.Partial {
+			drop = "drop it by forget --partial --name " + r.Name
+		}
+		return fmt.Errorf("%s: %w", r.Text(), notRead(drop, err))
 	}
 	if _, again := p.known[r.Key()]; !again {
 		if r.Partial {
@@ -171,6 +176,20 @@ func (p *prune) snapshot(ctx context.Context, r *snapshot.Ref) error {
 	}
 	p.known[r.Key()] = true
 	return nil
+}
+
+// notRead is an [ErrUnreadable], with what to do. drop is how to do without the snapshot, if that is known.
+func notRead(drop string, err error) error {
+	advice := ""
+	switch {
+	case errors.Is(err, object.ErrForeign), errors.Is(err, snapshot.ErrName):
+		advice = "; move what is not the store's out of it, and run this again"
+	case errors.Is(err, fs.ErrPermission):
+		advice = "; run this as a user who may read it"
+	case errors.Is(err, snapshot.ErrDamaged) && drop != "":
+		advice = "; run check to see what is damaged, then mend it by backup --verify, or " + drop
+	}
+	return fmt.Errorf("%w: %w%s", ErrUnreadable, err, advice)
 }
 
 // lack counts an object that is needed, and not there.

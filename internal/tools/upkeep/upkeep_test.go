@@ -671,6 +671,46 @@ func contentOf(t *testing.T, store object.Store, key string) []byte {
 	return b
 }
 
+// unread is a store of which one object may not be read.
+type unread struct {
+	object.Store
+	key string
+}
+
+func (s *unread) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, object.Info, error) {
+	if key == s.key {
+		return nil, object.Info{}, object.Fail("get", key, os.ErrPermission)
+	}
+	return s.Store.Get(ctx, key, off, n)
+}
+
+// TestJunk has what is no root among the roots, and one that may not be read: a check names them and looks at the others, forget judges the
+// others, and a prune says what to do.
+func TestJunk(t *testing.T) {
+	b := grown(t)
+	root := rootKeys(b)[0]
+	put(t, b.memory, "snapshots/junk", "x")
+	store := &unread{b.memory, root}
+	sum, found := b.check(store, 1)
+	if sum.Snapshots != 3 || len(found) != 2 || found[0].Object != root || found[0].Problem != Unreadable || len(found[0].Hurts) != 1 ||
+		found[1].Object != "snapshots/junk" || found[1].Problem != Format || len(found[1].Hurts) != 0 {
+		t.Errorf("%+v: %+v", sum, found)
+	}
+	forgot, err := Forget(t.Context(), store, ForgetOptions{KeepLast: 1, DryRun: true})
+	if err != nil || forgot.Errors != 2 || forgot.Kept != 2 || forgot.Forgotten != 1 {
+		t.Errorf("%+v: %v", forgot, err)
+	}
+	if _, err := b.prune(store, PruneOptions{}); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), "move what is not the store's out of it") {
+		t.Error(err)
+	}
+	if err := b.memory.Delete(t.Context(), "snapshots/junk"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.prune(store, PruneOptions{}); !errors.Is(err, ErrUnreadable) || !strings.Contains(err.Error(), "as a user who may read it") {
+		t.Error(err)
+	}
+}
+
 // TestCheckSample reads about the part that is asked for, and everything in many samples.
 func TestCheckSample(t *testing.T) {
 	b := newBed(t)

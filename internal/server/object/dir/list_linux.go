@@ -102,7 +102,7 @@ func appendInfos(found []object.Info, b *folder, names []string) ([]object.Info,
 			return nil, fail("stat", err)
 		}
 		if st.Mode&unix.S_IFMT != unix.S_IFREG {
-			return nil, foreign(layout.Join(b.path, name), "no file")
+			return nil, layout.Foreign(b.path, name, "no file")
 		}
 		found = append(found, object.Info{Key: name, Size: max(0, st.Size-layout.TrailerSize), ModTime: modTime(&st)})
 	}

@@ -237,9 +237,26 @@ func TestHostileTree(t *testing.T) {
 		t.Errorf("a link in the place of an object: %v", err)
 	}
 	for _, prefix := range []string{"", "linked/", "bucket/", "up/", "good/", "linked/k", "bucket/key"} {
-		if page, err := s.List(t.Context(), prefix, "", 0); !errors.Is(err, object.ErrForeign) {
-			t.Errorf("listed from %q on: %+v, %v", prefix, page, err)
+		var all []string
+		var end error
+		for info, err := range object.All(t.Context(), s, prefix) {
+			if all, end = append(all, info.Key), err; err != nil {
+				break
+			}
 		}
+		if !errors.Is(end, object.ErrForeign) {
+			t.Errorf("listed from %q on: %q, %v", prefix, all, end)
+		}
+		if only, ok := errors.AsType[*object.ForeignError](end); ok != (prefix == "good/") || ok && (only.Key != "good/kez" || len(all) != 2) {
+			t.Errorf("listed from %q on: %q, %v", prefix, all, end)
+		}
+	}
+	put(t, s, "good/kez-", "behind") // it hides nothing but itself
+	if page, err := s.List(t.Context(), "good/", "good/kez", 0); err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "good/kez-" {
+		t.Errorf("behind the link: %+v, %v", page, err)
+	}
+	if err := s.Delete(t.Context(), "good/kez-"); err != nil {
+		t.Error(err)
 	}
 	put(t, s, "good/kez", "mine") // replaces the link, not what it leads to
 	page, err := s.List(t.Context(), "good/", "", 0)

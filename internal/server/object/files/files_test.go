@@ -163,11 +163,22 @@ func TestForeign(t *testing.T) {
 			if page, err := s.List(t.Context(), "", "", 0); err != nil || len(page.Objects) != 1 {
 				t.Fatalf("%+v, %v", page, err)
 			}
+			if how.Type != vfs.TypeReg { // it has the place of one object, and hides no other
+				for _, key := range []string{"good/a", "good/ke/y", "good/kezz", "good/kezz/y"} {
+					put(t, s, key, "x")
+				}
+				plant(t, f, "good/=ke/kez", how)
+				if got := around(t, s, "good/", 0); got != "good/a good/ke/y good/key (good/kez) good/kezz good/kezz/y" {
+					t.Errorf("listed: %s", got)
+				}
+				if got := around(t, s, "good/", 1); got != "good/a good/ke/y good/key (good/kez) good/kezz good/kezz/y" {
+					t.Errorf("listed one by one: %s", got)
+				}
+			}
 			plant(t, f, "snapshots", how)
 			plant(t, f, "good/=aa", how)
 			prefixes := []string{"", "snapshots/", "good/", "good/aab"}
 			if how.Type != vfs.TypeReg {
-				plant(t, f, "good/=ke/kez", how)
 				prefixes = append(prefixes, "good/kez")
 			}
 			for _, prefix := range prefixes {
@@ -181,6 +192,29 @@ func TestForeign(t *testing.T) {
 			wantContent(t, s, "good/key", "x")
 		})
 	}
+}
+
+// around lists a prefix, a few at a time, and goes on behind what is foreign: that is in parentheses.
+func around(t *testing.T, s *Store, prefix string, limit int) string {
+	t.Helper()
+	var all []string
+	for after, more := "", true; more; {
+		page, err := s.List(t.Context(), prefix, after, limit)
+		if met, ok := errors.AsType[*object.ForeignError](err); ok && met.Key > after {
+			after = met.Key
+			all = append(all, "("+after+")")
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range page.Objects {
+			after = page.Objects[i].Key
+			all = append(all, after)
+		}
+		more = page.More && len(page.Objects) > 0
+	}
+	return strings.Join(all, " ")
 }
 
 // TestDamage has objects that are not as they were put.

@@ -97,7 +97,7 @@ func (s *Store) objects(ctx context.Context, d *folder, n int, keep func(name st
 				return nil, "", false, err
 			}
 			if a.Type != vfs.TypeReg {
-				return nil, "", false, foreign(layout.Join(d.path, all[i].name), "a "+a.Type.String())
+				return nil, "", false, layout.Foreign(d.path, all[i].name, "a "+a.Type.String())
 			}
 		}
 		unstable = unstable || !s.folders.isSettled(d, a.Ctime)

@@ -27,5 +27,6 @@
 // .snapshot, .nfs0001 and lost+found are nothing of a store's: a listing passes them by. Where a
 // directory or an object of the store has its place, and something else is there (a symbolic
 // link, a pipe, a file for a directory), objects may be hidden. Then a listing is
-// [object.ErrForeign], and not short.
+// [object.ErrForeign], and not short. If it is one object's place, the error says so
+// ([object.ForeignError]), and a listing can go on behind it.
 package layout

@@ -3,6 +3,7 @@ package layout
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -18,6 +19,10 @@ const (
 	// maxBuckets is how many buckets a directory can have: as many as names have
 	// beginnings. Further directories that look like buckets are left out.
 	maxBuckets = 1440
+
+	// maxForeign is how often the objects before something foreign are asked for, as another was met among those.
+	// Then that is the error of the listing.
+	maxForeign = 4
 )
 
 // Tree is what a listing needs of a store. A folder is a path below its root, "." for that. If it
@@ -31,7 +36,7 @@ type Tree interface {
 	// Objects returns the n objects of a bucket with the smallest names of those that pass
 	// keep, in order, each with Size and ModTime, and its name as its Key; the last name that
 	// was looked at, "" for none; and whether there are others. A name that has gone meanwhile
-	// is left out, and one that is no file is ErrForeign.
+	// is left out, and one that is no file is [Foreign].
 	Objects(ctx context.Context, bucket string, n int, keep func(name string) bool) (found []object.Info, last string, more bool, err error)
 }
 
@@ -49,13 +54,22 @@ func (l Layout) List(ctx context.Context, t Tree, prefix, after string, limit in
 	w := &lister{l: l, t: t, ctx: ctx, prefix: prefix, after: after, want: limit + 1}
 	// What all keys that begin with prefix have in common needs no search.
 	base, _ := path.Split(prefix)
-	if err := w.level(base); err != nil {
+	err = w.level(base)
+	foreign := w.foreign != nil && errors.Is(err, w.foreign)
+	switch {
+	case foreign && len(w.page) > 0: // the next page begins there
+		return object.Page{Objects: w.page[:min(limit, len(w.page))], More: true}, nil
+	case err != nil:
 		return object.Page{}, err
-	}
-	if len(w.page) > limit {
+	case len(w.page) > limit:
 		return object.Page{Objects: w.page[:limit], More: true}, nil
 	}
 	return object.Page{Objects: w.page}, nil
+}
+
+// Foreign is the error of a name in a bucket that is no file.
+func Foreign(bucket, name, what string) error {
+	return &object.ForeignError{Key: Base(bucket) + name, What: fmt.Sprintf("%q is %s", Join(bucket, name), what)}
 }
 
 // lister fills a page. It goes through the tree in the order of keys: in each
@@ -68,6 +82,7 @@ type lister struct {
 	prefix, after string
 	want          int // objects: one more than the page has, to know whether there are more
 	page          []object.Info
+	foreign       *object.ForeignError // behind the page; nil: nothing was met
 }
 
 func (w *lister) full() bool { return len(w.page) >= w.want }
@@ -152,10 +167,7 @@ func once(sorted []string) []string { return slices.Compact(sorted) }
 // subdirectories.
 func (w *lister) bucket(base, group string, subs []string, left bool) ([]string, bool, error) {
 	for last, more := w.after, true; more && !w.full(); {
-		found, name, others, err := w.t.Objects(w.ctx, base+BucketMark+group, w.want-len(w.page), func(name string) bool {
-			key := base + name
-			return key > last && strings.HasPrefix(key, w.prefix) && IsSegment(name) && w.l.Group(name) == group
-		})
+		found, name, others, err := w.objects(base, group, last)
 		if errors.Is(err, object.ErrNotExist) {
 			return subs, left, nil // it has gone meanwhile
 		}
@@ -166,6 +178,9 @@ func (w *lister) bucket(base, group string, subs []string, left bool) ([]string,
 				continue
 			}
 			found[0].Key = base + found[0].Key
+			if w.foreign != nil && found[0].Key == w.foreign.Key {
+				return subs, left, w.foreign
+			}
 			w.page = append(w.page, found[0])
 			found = found[1:]
 		}
@@ -175,4 +190,34 @@ func (w *lister) bucket(base, group string, subs []string, left bool) ([]string,
 		last, more = base+name, others && name != ""
 	}
 	return subs, left, nil
+}
+
+// objects are the next objects of a bucket. If something else is met in the place of one, those before it, and that one: it is
+// w.foreign.
+func (w *lister) objects(base, group, last string) (found []object.Info, name string, others bool, err error) {
+	bucket, n := base+BucketMark+group, w.want-len(w.page)
+	keep := func(name string) bool {
+		key := base + name
+		return key > last && strings.HasPrefix(key, w.prefix) && IsSegment(name) && w.l.Group(name) == group
+	}
+	var foreign *object.ForeignError
+	for range maxForeign {
+		found, name, others, err = w.t.Objects(w.ctx, bucket, n, keep)
+		met, ok := errors.AsType[*object.ForeignError](err)
+		if !ok {
+			break
+		}
+		foreign = met
+		all := keep
+		keep = func(name string) bool { return base+name < met.Key && all(name) }
+	}
+	switch {
+	case foreign == nil:
+	case errors.Is(err, foreign): // what is before it is not known
+		err = fmt.Errorf("%w: %s", object.ErrForeign, foreign.What)
+	case err == nil && !others && len(found) < n:
+		w.foreign = foreign
+		found = append(found, object.Info{Key: strings.TrimPrefix(foreign.Key, base)})
+	}
+	return found, name, others, err
 }
