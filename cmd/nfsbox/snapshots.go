@@ -58,8 +58,14 @@ type storeRun struct {
 	*output
 	e     *env
 	store *place.Store
-	waits bool                  // for a store that somebody else has
-	sum   func(listSummary) any // makes the last event; nil: it is a listSummary
+	waits bool                    // for a store that somebody else has
+	sum   func(errors uint64) any // makes the last event; nil: it is a listSummary
+}
+
+// summedRun is a run that begins now, and whose last event is what sum makes of the errors that were reported, and of how long it took.
+func summedRun(e *env, asJSON bool, sum func(errors uint64, seconds float64) any) *storeRun {
+	began := time.Now()
+	return &storeRun{output: newOutput(e, asJSON), e: e, sum: func(errors uint64) any { return sum(errors, time.Since(began).Seconds()) }}
 }
 
 // done ends the command.
@@ -67,7 +73,7 @@ func (r *storeRun) done(err error) error {
 	if !r.json || r.sum == nil {
 		return r.end(err)
 	}
-	if err := r.event("summary", r.sum(listSummary{r.entries, r.errors})); err != nil {
+	if err := r.event("summary", r.sum(r.errors)); err != nil {
 		return err
 	}
 	if err := r.flush(); err != nil {

@@ -77,13 +77,11 @@ type checkSummary struct {
 }
 
 func (c *snapshotsCheckCmd) Run(e *env) error {
-	began := time.Now()
 	var sum checkSummary
-	r := &storeRun{output: newOutput(e, c.JSON), e: e}
-	r.sum = func(l listSummary) any {
-		sum.Errors, sum.Seconds = l.Errors, time.Since(began).Seconds()
+	r := summedRun(e, c.JSON, func(errors uint64, seconds float64) any {
+		sum.Errors, sum.Seconds = errors, seconds
 		return &sum
-	}
+	})
 	return c.shared(r, c.Store, func(r *storeRun, l *lease.Options) (err error) {
 		t := c.tracker(r)
 		sum.CheckSummary, err = upkeep.Check(e.ctx, r.store, upkeep.CheckOptions{

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -76,12 +75,11 @@ type differing struct {
 }
 
 func (c *snapshotsDiffCmd) Run(e *env) error {
-	began := time.Now()
-	d := &differing{storeRun: &storeRun{output: newOutput(e, c.JSON), e: e}}
-	d.storeRun.sum = func(l listSummary) any {
-		d.sum.Errors, d.sum.Seconds = l.Errors, time.Since(began).Seconds()
+	d := new(differing)
+	d.storeRun = summedRun(e, c.JSON, func(errors uint64, seconds float64) any {
+		d.sum.Errors, d.sum.Seconds = errors, seconds
 		return &d.sum
-	}
+	})
 	var stores, names, paths [2]string
 	for i, arg := range [...]string{c.A, c.B} {
 		var ok bool

@@ -78,13 +78,11 @@ func (c *snapshotsForgetCmd) options() (o upkeep.ForgetOptions, err error) {
 }
 
 func (c *snapshotsForgetCmd) Run(e *env) error {
-	began := time.Now()
 	var sum forgetSummary
-	r := &storeRun{output: newOutput(e, c.JSON), e: e}
-	r.sum = func(l listSummary) any {
-		sum.Errors, sum.Seconds = l.Errors, time.Since(began).Seconds()
+	r := summedRun(e, c.JSON, func(errors uint64, seconds float64) any {
+		sum.Errors, sum.Seconds = errors, seconds
 		return &sum
-	}
+	})
 	o, err := c.options()
 	if err != nil {
 		return r.refuse(c.Store, err)

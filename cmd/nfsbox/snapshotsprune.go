@@ -45,13 +45,12 @@ type pruneSummary struct {
 }
 
 func (c *snapshotsPruneCmd) Run(e *env) error {
-	began := time.Now()
 	var sum pruneSummary
-	r := &storeRun{output: newOutput(e, c.JSON), e: e, waits: c.Wait}
-	r.sum = func(l listSummary) any {
-		sum.Errors, sum.Seconds = l.Errors, time.Since(began).Seconds()
+	r := summedRun(e, c.JSON, func(errors uint64, seconds float64) any {
+		sum.Errors, sum.Seconds = errors, seconds
 		return &sum
-	}
+	})
+	r.waits = c.Wait
 	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true, Alone: !c.DryRun}, func(r *storeRun) (err error) {
 		l := r.lease()
 		if c.Wait {

@@ -149,12 +149,12 @@ func snapshotError(ctx context.Context, s *Store, name string, err error) error 
 		text := s.Text + ofSnapshot
 		return usageError{fmt.Errorf("%s%w; give %s%s to have that", text, err, text, only.Newest)}
 	}
+	if !errors.Is(err, snapshot.ErrName) && !errors.Is(err, snapshot.ErrNoSnapshot) {
+		return fmt.Errorf("%s%s%s: %w", s.Text, ofSnapshot, name, err)
+	}
 	err = fmt.Errorf("%s%s%w", s.Text, ofSnapshot, err)
-	switch {
-	case errors.Is(err, snapshot.ErrName):
+	if errors.Is(err, snapshot.ErrName) {
 		return usageError{err}
-	case !errors.Is(err, snapshot.ErrNoSnapshot):
-		return err
 	}
 	names, lerr := s.Snapshots(ctx, "")
 	base, _, _ := strings.Cut(name, "@")
