@@ -22,7 +22,7 @@ type backupCmd struct {
 	Store    string   `arg:"" place:"" name:"STORE" help:"Where snapshots are kept: a directory of its own, nfs://host/export/path or s3://BUCKET/PREFIX."`
 	Name     string   `placeholder:"NAME" help:"What the snapshots of this tree have in common: up to 64 of a-z, 0-9, '-', '_' and '.' (default: made of PLACE)."`
 	Tag      []string `sep:"none" placeholder:"TAG" help:"Mark the snapshot with TAG, by which snapshots are kept and found; may be given up to 64 times."`
-	Verify   bool     `help:"Read back from STORE all that the snapshot needs, also of files that have not changed, and compare it."`
+	Verify   bool     `help:"Read back from STORE all that the snapshot needs, also of files that have not changed, compare it, and mend what is damaged."`
 	DryRun   bool     `name:"dry-run" short:"n" help:"Read no file and store nothing: say which files would be read, and why."`
 	Change   string   `default:"size,mtime,ctime,fileid" placeholder:"LIST" help:"Read files again whose size, mtime, ctime or fileid is another one; leave out what wanders at a server without a change (default: size,mtime,ctime,fileid)."`
 	Plain    bool     `help:"Store files as they are, without compression."`

@@ -43,8 +43,11 @@ it has changed since is read again. So does one that follows an incomplete snaps
 NAME is made of the host and the last two parts of PLACE's path, if it is not given: lower-case, with '-' for
 what a name cannot have. If that is too long, its beginning is cut off. One NAME is for one tree.
 
-With --verify all that the snapshot needs is read back from STORE when it is done, each object once, also
-what unchanged files rely on. What is not what was stored is listed, with its files, and the exit status is 3.
+With --verify all that the snapshot needs is read back from STORE, each object once, also what unchanged
+files rely on. An object that is missing there, or has other bytes, is mended if PLACE still has what was
+in it: the file is read again, and stored again in the place of what was damaged. Of a pack of small files
+that is damaged all files are read again, and go into another pack; the damaged one stays for older
+snapshots. What cannot be mended is listed, with its files, and the exit status is 3.
 
 With --dry-run no file is read, and nothing is stored or made: the files that would be read are listed, each
 with the reason.
@@ -98,6 +101,7 @@ func (s *backupSummary) print(w io.Writer, name string) {
 		line{"", text(counted{s.Resumed, "not read again, as the backup before had stored it|not read again, as the backup before had stored them"})},
 		line{"stored: ", s.storedText()},
 		line{"read back: ", s.verifiedText()},
+		line{"mended: ", text(counted{s.Mended, "object of the store that was missing or damaged|objects of the store that were missing or damaged"})},
 		line{"different: ", text(counted{s.Differences, "file or other object that the store does not have as it was stored|files or other objects that the store does not have as they were stored"})},
 		line{"", text(
 			counted{s.Vanished, "vanished meanwhile"},

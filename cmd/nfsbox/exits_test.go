@@ -56,8 +56,9 @@ func TestExits(t *testing.T) {
 	for command, all := range endings() {
 		for _, x := range all {
 			// A copy of demo that differs would be a fault of ours.
+			// A store that backup cannot mend is one that loses what was put a moment ago: TestDifferences of tools/backup has it.
 			// An umount that does something takes FUSE, and testdata/mount.txtar has it.
-			if !slices.Contains(reached[command], x.status) && (command != "demo" || x.status != exitDiffers) && (command != "umount" || x.status != exitOK) {
+			if !slices.Contains(reached[command], x.status) && (command != "demo" && command != "backup" || x.status != exitDiffers) && (command != "umount" || x.status != exitOK) {
 				t.Errorf("nothing shows how %s ends with %d: %s", command, x.status, x.why)
 			}
 		}
@@ -105,7 +106,7 @@ func toolExits() []asked {
 		{0, "", "verify -q SRV/a TMP/tree/a"}, {1, "", "verify SRV/a"}, {2, "", "verify SRV/none TMP/tree"}, {3, "", "verify -q SRV/a TMP/tree/b"},
 		{0, "", "sync -q SRV/ TMP/synced"}, {1, "", "sync SRV/a TMP/synced"}, {2, "", "sync SRV/none TMP/b"}, {4, "", "sync DEAD/ TMP/b"}, {130, "ended", "sync SRV/ TMP/c"},
 		{0, "", "backup -q SRV/ TMP/store"}, {1, "", "backup SRV/"}, {1, "", "backup SRV/ TMP/tree"}, {2, "", "backup SRV/none TMP/store"}, {4, "", "backup DEAD/ TMP/store"},
-		{3, "", "backup -q --verify TMP/kept TMP/damaged"}, {130, "ended", "backup SRV/ TMP/store"},
+		{0, "", "backup -q --verify TMP/kept TMP/damaged"}, {0, "", "snapshots check -q --read-data TMP/damaged"}, {130, "ended", "backup SRV/ TMP/store"},
 		{4, "", "verify DEAD/a TMP/tree/a"}, {130, "ended", "verify SRV/a TMP/tree/a"},
 		{0, "", "restore -q BACKUPS::a TMP/restored"}, {1, "", "restore BACKUPS TMP/x"}, {2, "", "restore BACKUPS::a/none TMP/x"}, {4, "", "restore BACKUPS::a DEAD/x"},
 		{130, "ended", "restore BACKUPS::a TMP/x"},

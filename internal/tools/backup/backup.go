@@ -66,7 +66,8 @@ type Options struct {
 	Privileged bool
 	// Plain has files stored as they are, and not packed by zstd.
 	Plain bool
-	// Verify reads back what the snapshot needs when it is there, also of files that were not read.
+	// Verify reads back all that the snapshot needs, also of files that were not read. An object of the store that is missing or has
+	// other bytes is stored again, if the tree still has what was in it.
 	Verify bool
 	// DryRun reads no file, and stores nothing: what would be read is told by events of type "would", whose kind is
 	// why. Store may be nil, and Base with it.
@@ -99,6 +100,7 @@ type Summary struct {
 	Vanished    uint64 `json:"vanished"`     // items that vanished meanwhile
 	DirsChanged uint64 `json:"dirs_changed"` // directories that changed each time that they were listed: what came into them last may be missing
 	Damaged     uint64 `json:"damaged"`      // objects of earlier snapshots that could not be used
+	Mended      uint64 `json:"mended"`       // objects of the store that were missing or damaged, and were stored again
 	Errors      uint64 `json:"errors"`
 
 	Verified      uint64 `json:"verified"`       // objects of the store that were read back, and are as they were stored
@@ -116,6 +118,7 @@ type run struct {
 	was   *earlier // nil: nothing
 	slots chan struct{}
 	root  *snapshot.Entry
+	proof *proof // nil: nothing is read back
 
 	store  context.Context // of calls to the store: it lasts a while longer than the run's
 	flying sync.WaitGroup  // what works at files
@@ -155,6 +158,9 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 		}
 		if o.Plain {
 			r.w.Plain()
+		}
+		if o.Verify {
+			r.readBack()
 		}
 	}
 	o.Meta.Time = o.Now()
@@ -283,6 +289,7 @@ func (r *run) fill(s *Summary) {
 	s.Changed, s.Vanished, s.Errors = r.changed.Load(), r.vanished.Load(), r.errors.Load()
 	if r.w != nil {
 		s.Stored, s.Had = r.w.Written()
+		s.Mended = uint64(r.w.Mended())
 	}
 	if r.was != nil {
 		s.Damaged = r.was.damaged.Load()

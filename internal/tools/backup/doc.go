@@ -16,7 +16,8 @@
 //
 // An item that vanished before its turn is a note. One that fails is an error, and then the snapshot is
 // incomplete: it is kept, and says so. It is no base ([Latest]). What of an earlier snapshot is damaged is told, and read
-// from the tree.
+// from the tree. The new snapshot does not rely on it: if the same bytes are stored again, they take the place of the damaged ones.
+// With Options.Verify all is read back before it is relied on, and so what is damaged is found.
 //
 // # Going on
 //

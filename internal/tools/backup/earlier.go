@@ -59,6 +59,7 @@ type earlier struct {
 	from    []*past
 	damaged atomic.Uint64
 	t       *progress.Tracker
+	bad     func(err error) // is told what is damaged
 }
 
 // maxPasts bounds the snapshots of one earlier: so many handles fit one.
@@ -66,7 +67,7 @@ const maxPasts = 2
 
 // earlier opens what is earlier; nil: there is nothing.
 func (r *run) earlier(timeDelta time.Duration) *earlier {
-	w := &earlier{t: r.o.Progress}
+	w := &earlier{t: r.o.Progress, bad: r.distrust}
 	for _, s := range [maxPasts]*snapshot.Snapshot{r.o.Partial, r.o.Base} {
 		if s != nil {
 			w.from = append(w.from, r.past(s, timeDelta))
@@ -94,6 +95,13 @@ func (r *run) past(s *snapshot.Snapshot, timeDelta time.Duration) *past {
 		r.note("resumed", "", "it goes on from what the backup that was begun at "+ref.Time.Local().Format(time.DateTime)+" has done")
 	}
 	return p
+}
+
+// distrust has the writer not rely on what err says is damaged.
+func (r *run) distrust(err error) {
+	if r.w != nil {
+		r.w.Distrust(err)
+	}
 }
 
 // split returns the handle in each snapshot; zero: it does not have the object.
@@ -246,6 +254,7 @@ func both(a, b iter.Seq2[*vfs.Entry, error], join func(a, b *vfs.Entry) *vfs.Ent
 // tell counts and reports what is damaged.
 func (w *earlier) tell(from *past, name string, err error) {
 	w.damaged.Add(1)
+	w.bad(err)
 	ref := from.s.Ref()
 	w.t.Report(progress.Event{Type: "note", Kind: "damaged", Path: name, Message: fmt.Sprintf("%s cannot be used here, and the source is read: %v", ref.Text(), err)})
 }

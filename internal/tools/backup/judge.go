@@ -65,9 +65,6 @@ func (r *run) judge(ctx context.Context, a *vfs.Attr, there *vfs.Entry) (v verdi
 	if err == nil && r.w != nil {
 		err = r.w.Reuse(ctx, from.s, v.old)
 	}
-	if err == nil && r.o.Verify {
-		err = from.s.Present(ctx, v.old) // what is lacking is read again, and not only told
-	}
 	if errors.Is(err, snapshot.ErrDamaged) {
 		r.was.tell(from, string(there.Name), err)
 		return verdict{why: "damaged"}, nil
@@ -86,7 +83,11 @@ func (r *run) begun(ctx context.Context, v *verdict, from *past, h vfs.Handle, a
 	if err == nil && r.w != nil {
 		err = r.w.Reuse(ctx, from.s, old)
 	}
+	if err == nil && r.proof != nil {
+		err = r.w.Whole(ctx, old)
+	}
 	if errors.Is(err, snapshot.ErrDamaged) {
+		r.distrust(err)
 		return nil // it is read
 	}
 	v.why = "new"

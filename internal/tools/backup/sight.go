@@ -69,9 +69,16 @@ func (r *run) dirExtra(ctx context.Context, d *delta.Dir, e *snapshot.Entry, the
 	if there != nil {
 		from, h := r.was.source(&there.Handle)
 		if from.same(&e.Attr, &there.Attr) {
-			if old, err := from.s.Entry(ctx, h); err == nil {
+			old, err := from.s.Entry(ctx, h)
+			if err == nil && r.proof != nil {
+				err = r.w.Whole(ctx, old)
+			}
+			if err == nil {
 				e.Extra = old.Extra
 				return nil
+			}
+			if errors.Is(err, snapshot.ErrDamaged) {
+				r.was.tell(from, d.Path(""), err)
 			}
 		}
 	}

@@ -118,6 +118,8 @@ func (r *run) Entry(ctx context.Context, d *delta.Dir, in, there *vfs.Entry) err
 // do does what an entry was judged to need.
 func (r *run) do(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.Entry, v *verdict) error {
 	switch {
+	case v.why == "" && r.proof != nil:
+		return r.work(ctx, d, func() error { return r.proved(ctx, d, h, e, v) })
 	case v.why == "" && v.blind && r.w != nil:
 		return r.work(ctx, d, func() error { return r.reuse(ctx, d, h, e, v) })
 	case v.why == "":

@@ -43,6 +43,12 @@
 // the exception are paths of more than vfs.MaxPath bytes, which heads do not have. What is
 // missing, changed or breaks the format is a [DamagedError], which names the object.
 //
+// # Mending
+//
+// A [Writer] does not send what the store has already. It does not rely on what it was told is damaged ([Writer.Distrust]), and with a
+// [Verifier] ([Writer.ReadBack]) on nothing that was not read back: what it has in memory takes the place of an object that
+// two reads found damaged. Packs are not mended: what is read again goes into another one.
+//
 // # Memory
 //
 // A [Writer] has the lines of open directories ([maxHeld]), packs ([packsOpen]), files that are cut ([cutsOpen]

@@ -79,6 +79,33 @@ func (g *getter) part(ctx context.Context, sum object.Sum) ([]byte, error) {
 	})
 }
 
+// pieces calls do for each piece of a file, also for those in lists.
+func (g *getter) pieces(ctx context.Context, e *Entry, do func(*Piece) error) error {
+	for i := range e.Content.Pieces {
+		if err := do(&e.Content.Pieces[i]); err != nil {
+			return err
+		}
+	}
+	for i := range e.Content.Lists {
+		l := &e.Content.Lists[i]
+		key := object.ContentKey(object.Sum(l.Sum))
+		b, err := g.piece(ctx, key, &l.Piece)
+		if err != nil {
+			return err
+		}
+		all, _, err := decodeList(b, l.Data)
+		if err != nil {
+			return damaged(key, err)
+		}
+		for j := range all {
+			if err := do(&all[j]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // shared returns what get does, or what another call has got.
 func (g *getter) shared(ctx context.Context, at where, get func() ([]byte, error)) ([]byte, error) {
 	for {

@@ -233,7 +233,7 @@ func TestVerify(t *testing.T) {
 	}
 	verify := func(store object.Store, s *Snapshot) (hurt []string, read int64) {
 		var mu sync.Mutex
-		err := s.Verify(t.Context(), VerifyOptions{
+		err := NewVerifier(store, VerifyOptions{
 			Parallel: 3, Done: func(n int64) { mu.Lock(); defer mu.Unlock(); read++ },
 			Hurt: func(path string, err error) {
 				mu.Lock()
@@ -243,7 +243,7 @@ func TestVerify(t *testing.T) {
 				}
 				hurt = append(hurt, path)
 			},
-		})
+		}).Verify(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,6 +26,7 @@ type sink struct {
 	store object.Store
 	enc   *zstd.Encoder
 	plain bool // content is not packed
+	mend  *mender
 
 	stored atomic.Int64 // bytes that the store did not have
 	dup    atomic.Int64 // bytes that it had
@@ -45,7 +46,7 @@ func newSink(store object.Store) (*sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sink{store: store, enc: enc, nums: make(map[object.Sum]int64), open: make(map[int64]struct{}), moved: make(chan struct{})}, nil
+	return &sink{store: store, enc: enc, mend: newMender(), nums: make(map[object.Sum]int64), open: make(map[int64]struct{}), moved: make(chan struct{})}, nil
 }
 
 // pack returns b as it is to be stored: by zstd if that saves a tenth. packed is its length then, else 0.
@@ -75,6 +76,9 @@ func (s *sink) raw(ctx context.Context, b []byte) (object.Sum, error) {
 		s.stored.Add(int64(len(b)))
 	} else if err == nil {
 		s.dup.Add(int64(len(b)))
+	}
+	if err == nil {
+		err = s.rely(ctx, sum, b, stored)
 	}
 	return sum, err
 }
@@ -121,6 +125,13 @@ func (s *sink) count() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int64(len(s.sums))
+}
+
+// sum is that of the object of a number.
+func (s *sink) sum(number int64) object.Sum {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sums[number]
 }
 
 // settle waits until the objects of all numbers below n are in the store.

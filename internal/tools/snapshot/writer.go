@@ -90,42 +90,6 @@ func (w *Writer) Reuse(ctx context.Context, s *Snapshot, e *Entry) error {
 	return nil
 }
 
-// Present returns a [DamagedError] if the store has not all objects that the content of a file is in, or not whole, as far as it knows
-// without reading them. Packs are left to [Writer.Reuse].
-func (s *Snapshot) Present(ctx context.Context, e *Entry) error {
-	if err := s.present(ctx, e.Content.Pieces); err != nil {
-		return err
-	}
-	for i := range e.Content.Lists {
-		l := &e.Content.Lists[i]
-		b, err := s.piece(ctx, &l.Piece)
-		if err != nil {
-			return err
-		}
-		pieces, _, err := decodeList(b, l.Data)
-		if err != nil {
-			return damaged(object.ContentKey(object.Sum(l.Sum)), err)
-		}
-		if err := s.present(ctx, pieces); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Snapshot) present(ctx context.Context, pieces []Piece) error {
-	for i := range pieces {
-		if pieces[i].Pack != nil {
-			continue
-		}
-		key := object.ContentKey(object.Sum(pieces[i].Sum))
-		if _, err := s.get.store.Stat(ctx, key); err != nil {
-			return lost(key, err)
-		}
-	}
-	return nil
-}
-
 // Meta is what a snapshot says of itself.
 type Meta struct {
 	Name      string            `json:"name"`             // what the snapshots of one tree have in common
