@@ -49,6 +49,11 @@ in it: the file is read again, and stored again in the place of what was damaged
 that is damaged all files are read again, and go into another pack; the damaged one stays for older
 snapshots. What cannot be mended is listed, with its files, and the exit status is 3.
 
+Small files share packs. Where less than half of a pack is needed any more, what is needed is copied within
+STORE to another pack, of which the summary counts the files: PLACE is not read for it. The old pack goes with
+the snapshots that need it, by "snapshots forget" and "snapshots prune". One backup copies 256 MiB, or a
+sixteenth of what is in packs if that is more; the next goes on.
+
 With --dry-run no file is read, and nothing is stored or made: the files that would be read are listed, each
 with the reason.
 
@@ -81,9 +86,9 @@ var whys = [...][2]string{
 
 // print writes the verdict.
 func (s *backupSummary) print(w io.Writer, name string) {
-	head, read := "backed up: ", "read: "
+	head, read, packed := "backed up: ", "read: ", "packed anew: "
 	if s.DryRun {
-		head, read = "would be backed up: ", "would be read: "
+		head, read, packed = "would be backed up: ", "would be read: ", "would be packed anew: "
 	}
 	state := ""
 	if !s.Complete {
@@ -99,6 +104,7 @@ func (s *backupSummary) print(w io.Writer, name string) {
 		line{head, items(s.Files, s.Dirs, s.Symlinks, 0, s.Nodes)},
 		line{read, s.readText()},
 		line{"", text(counted{s.Resumed, "not read again, as the backup before had stored it|not read again, as the backup before had stored them"})},
+		line{packed, s.repackedText()},
 		line{"stored: ", s.storedText()},
 		line{"read back: ", s.verifiedText()},
 		line{"mended: ", text(counted{s.Mended, "object of the store that was missing or damaged|objects of the store that were missing or damaged"})},
@@ -130,6 +136,13 @@ func (s *backupSummary) readText() string {
 		}
 	}
 	return t + ": " + strings.Join(why, ", ")
+}
+
+func (s *backupSummary) repackedText() string {
+	if s.Repacked == 0 {
+		return ""
+	}
+	return text(counted{s.Repacked, "file|files"}) + " of " + progress.Size(s.RepackedBytes) + " in packs of which most is in no use"
 }
 
 func (s *backupSummary) verifiedText() string {

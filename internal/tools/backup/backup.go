@@ -94,6 +94,9 @@ type Summary struct {
 	Stored    int64             `json:"stored"`     // bytes that the store has got
 	Had       int64             `json:"had"`        // bytes that it was given, and had
 
+	Repacked      uint64 `json:"repacked"`       // files that were copied from a pack of the store to another one, of which more is needed
+	RepackedBytes uint64 `json:"repacked_bytes"` // of them, as they are stored
+
 	Resumed     uint64 `json:"resumed"`      // files that were not read, as a backup that was stopped had stored them
 	Partial     bool   `json:"partial"`      // there is something to go on from, for the next backup of the name
 	Changed     uint64 `json:"changed"`      // files that changed each time that they were read
@@ -119,6 +122,8 @@ type run struct {
 	slots chan struct{}
 	root  *snapshot.Entry
 	proof *proof // nil: nothing is read back
+
+	repack *repack // nil: nothing is packed anew
 
 	store  context.Context // of calls to the store: it lasts a while longer than the run's
 	flying sync.WaitGroup  // what works at files
@@ -173,6 +178,9 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 	if r.was = r.earlier(info.TimeDelta); o.Base != nil {
 		ref := o.Base.Ref()
 		sum.Base = ref.Text()
+	}
+	if o.Base != nil {
+		r.repack = planRepack(o.Base.PackUses(), 0)
 	}
 	lasting, stop := outlast(ctx, grace)
 	defer stop()
@@ -293,6 +301,9 @@ func (r *run) fill(s *Summary) {
 	}
 	if r.was != nil {
 		s.Damaged = r.was.damaged.Load()
+	}
+	if r.repack != nil {
+		s.Repacked, s.RepackedBytes = r.repack.files.Load(), r.repack.bytes.Load()
 	}
 	s.DirsChanged = r.dirsChanged.Load()
 	s.Resumed = r.resumed.Load()

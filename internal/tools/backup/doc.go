@@ -19,6 +19,11 @@
 // from the tree. The new snapshot does not rely on it: if the same bytes are stored again, they take the place of the damaged ones.
 // With Options.Verify all is read back before it is relied on, and so what is damaged is found.
 //
+// # What packs waste
+//
+// A file that has not changed, and lies in a pack of which the base uses less than half, is copied to a new pack ([repack]), so that the old one
+// is in no use once older snapshots are forgotten. The source is not asked for it.
+//
 // # Going on
 //
 // What was done so far is noted in the store, each 128 MiB and when the backup ends early (docs/decisions/0097). The next

@@ -40,8 +40,8 @@ type contents struct {
 	e    snapshot.Entry
 }
 
-// file reads a file, behind what is begun if that is not nil, and adds it. What it returns ends the backup.
-func (r *run) file(ctx context.Context, d *delta.Dir, h vfs.Handle, e, begun *snapshot.Entry) error {
+// file reads a file, or copies it from its pack, and adds it. What it returns ends the backup.
+func (r *run) file(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.Entry, v *verdict) error {
 	c, first := r.link(&e.Attr)
 	if c != nil && !first {
 		select {
@@ -53,11 +53,11 @@ func (r *run) file(ctx context.Context, d *delta.Dir, h vfs.Handle, e, begun *sn
 			name := e.Name
 			*e = c.e
 			e.Name = name
-			return r.add(ctx, d, e)
+			return r.had(ctx, d, e, v)
 		}
 	}
 	r.o.Progress.Working(func() string { return d.Path(e.Name) })
-	err := r.read(ctx, d, h, e, begun)
+	err := r.content(ctx, d, h, e, v)
 	if c != nil && first {
 		c.e, c.ok = *e, err == nil
 		close(c.done)
@@ -72,7 +72,33 @@ func (r *run) file(ctx context.Context, d *delta.Dir, h vfs.Handle, e, begun *sn
 		r.changed.Add(1)
 		r.o.Progress.Report(progress.Event{Type: "note", Kind: "changed", Path: d.Path(e.Name), Message: "it changed while it was read, twice: what was read is kept, and marked"})
 	}
+	return r.had(ctx, d, e, v)
+}
+
+// had adds a file whose content the store has now.
+func (r *run) had(ctx context.Context, d *delta.Dir, e *snapshot.Entry, v *verdict) error {
+	if v.why == "" {
+		return r.keep(ctx, d, e, v)
+	}
 	return r.add(ctx, d, e)
+}
+
+// content has the content of a file stored. What cannot be copied, as it is damaged, is read.
+func (r *run) content(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.Entry, v *verdict) error {
+	if v.why == "" {
+		if ok, err := r.repacked(ctx, d, h, e, v); ok || err != nil {
+			return err
+		}
+		r.damaged(e, v)
+	}
+	return r.read(ctx, d, h, e, v.begun)
+}
+
+// damaged notes that a file is to be read, as the store has it no more.
+func (r *run) damaged(e *snapshot.Entry, v *verdict) {
+	v.why = "damaged"
+	r.because(v.why)
+	r.o.Progress.Add(progress.FoundBytes, e.Attr.Size)
 }
 
 // link finds what is known of an object with several names; nil if it has one, or there are too many.

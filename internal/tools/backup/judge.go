@@ -45,6 +45,7 @@ type verdict struct {
 	old   *snapshot.Entry // as the writer can add it; nil in a dry run
 	begun *snapshot.Entry // of a file that is to be read, what is stored of it; nil: nothing
 	blind bool            // its lists and extended attributes have to be asked for
+	pack  bool            // its content is to be copied to another pack, and old is as the earlier snapshot has it
 }
 
 // judge judges an object.
@@ -62,7 +63,10 @@ func (r *run) judge(ctx context.Context, a *vfs.Attr, there *vfs.Entry) (v verdi
 	if v.old, err = from.s.Entry(ctx, h); err == nil && v.old.Changed {
 		return verdict{why: "changed"}, nil
 	}
-	if err == nil && r.w != nil {
+	if err == nil && from.s == r.o.Base {
+		v.pack = r.repack.take(&v.old.Content)
+	}
+	if err == nil && r.w != nil && !v.pack {
 		err = r.w.Reuse(ctx, from.s, v.old)
 	}
 	if errors.Is(err, snapshot.ErrDamaged) {

@@ -132,6 +132,12 @@ func TestMend(t *testing.T) {
 			t.Errorf("%s: %d objects are damaged after %+v", key, n, sum)
 		}
 		mended, read = mended+sum.Mended, read+sum.Why["damaged"]
+		b.prune() // a damaged pack is in no use any more
+		for _, left := range b.keys("sha256/") {
+			if sum, _ := object.ContentSum(left); object.SumOf(b.get(left)) != sum {
+				t.Errorf("%s: %s is damaged, and stays", key, left)
+			}
+		}
 	}
 	if mended == 0 || read == 0 {
 		t.Errorf("%d objects were mended, and %d files read for it", mended, read)

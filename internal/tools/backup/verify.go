@@ -57,9 +57,8 @@ func (r *run) proved(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapsho
 	if e.Attr.Type != vfs.TypeReg {
 		return r.other(ctx, d, h, e)
 	}
-	r.because("damaged")
-	r.o.Progress.Add(progress.FoundBytes, e.Attr.Size)
-	return r.file(ctx, d, h, e, nil)
+	r.damaged(e, v)
+	return r.file(ctx, d, h, e, v)
 }
 
 // verify reads back what the snapshot needs and was not read back yet, and reports what lacks something.

@@ -118,6 +118,8 @@ func (r *run) Entry(ctx context.Context, d *delta.Dir, in, there *vfs.Entry) err
 // do does what an entry was judged to need.
 func (r *run) do(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.Entry, v *verdict) error {
 	switch {
+	case v.pack && r.w != nil && v.why == "":
+		return r.work(ctx, d, func() error { return r.file(ctx, d, h, e, v) })
 	case v.why == "" && r.proof != nil:
 		return r.work(ctx, d, func() error { return r.proved(ctx, d, h, e, v) })
 	case v.why == "" && v.blind && r.w != nil:
@@ -135,7 +137,7 @@ func (r *run) do(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.En
 		r.bytesOfRead.Add(e.Attr.Size)
 		return r.add(ctx, d, e)
 	}
-	return r.work(ctx, d, func() error { return r.file(ctx, d, h, e, v.begun) })
+	return r.work(ctx, d, func() error { return r.file(ctx, d, h, e, v) })
 }
 
 // work does what may take long for an entry of d, when there is a place.
@@ -166,6 +168,14 @@ func (r *run) reuse(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot
 			}
 		}
 	}
+	if v.pack {
+		r.repack.count(&v.old.Content) // a dry run
+	}
+	return r.keep(ctx, d, e, v)
+}
+
+// keep adds an entry whose content was not read.
+func (r *run) keep(ctx context.Context, d *delta.Dir, e *snapshot.Entry, v *verdict) error {
 	if err := r.put(ctx, d, e); err != nil || e.Attr.Type != vfs.TypeReg {
 		return err
 	}

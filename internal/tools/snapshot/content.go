@@ -83,6 +83,14 @@ func (c *Content) data() (n int64) {
 	return n
 }
 
+// InPack says in which pack the content is, and how many bytes of it. ok is false if it is not in one.
+func (c *Content) InPack() (number, stored int64, ok bool) {
+	if len(c.Pieces) != 1 || c.Pieces[0].Pack == nil {
+		return 0, 0, false
+	}
+	return *c.Pieces[0].Pack, c.Pieces[0].stored(), true
+}
+
 // check returns an error unless c can be the content of a file of that size.
 func (c *Content) check(size uint64) error {
 	if len(c.Pieces) > maxInline || len(c.Lists) > maxLists || len(c.Holes) > maxInlineHoles {

@@ -89,6 +89,9 @@ func (d *DirWriter) Add(ctx context.Context, e *Entry) error {
 	if err != nil {
 		return err
 	}
+	if e.Attr.Type == vfs.TypeReg {
+		d.w.sink.use(&e.Content, e.Attr.Nlink > 1)
+	}
 	d.mu.Lock()
 	d.held = append(d.held, heldLine{e.Name, line})
 	delete(d.below, e.Name)

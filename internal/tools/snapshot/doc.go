@@ -16,6 +16,9 @@
 //   - Tables. Parts and packs have numbers, since a line is written before the pack that it leads to is full.
 //     A table has the sums of 16384 numbers.
 //
+// The root also says how much of each pack the snapshot uses ([PackUse]), so that a later one can copy what is left in a pack of which
+// most is waste ([Writer.Repack]).
+//
 // A checkpoint, partial/NAME, is a root of what a backup has done so far ([Writer.Checkpoint]). There is one a name, until the
 // snapshot is there.
 //
@@ -52,6 +55,6 @@
 // # Memory
 //
 // A [Writer] has the lines of open directories ([maxHeld]), packs ([packsOpen]), files that are cut ([cutsOpen]
-// buffers of 20 MiB), a file of up to 8 MiB for each call of Data, and 32 bytes for each part and pack. A
+// buffers of 20 MiB), a file of up to 8 MiB for each call of Data, 32 bytes for each part and pack, and some 100 more for each pack. A
 // [Snapshot] has [heldBytes], and what is being fetched ([fetchUnits]). Neither grows with the tree otherwise.
 package snapshot

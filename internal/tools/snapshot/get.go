@@ -179,6 +179,16 @@ func (g *getter) fetch(ctx context.Context, key string, p *Piece) ([]byte, error
 	return b, err
 }
 
+// stored returns what is stored of a piece, a range of a pack.
+func (g *getter) stored(ctx context.Context, key string, p *Piece) ([]byte, error) {
+	release, err := g.enter(ctx, p.stored())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return g.read(ctx, key, p.At, p.stored(), p.stored(), object.Sum(p.Sum))
+}
+
 // read reads n bytes of an object (-1: to its end), most at most, that have the sum.
 func (g *getter) read(ctx context.Context, key string, off, n, most int64, sum object.Sum) ([]byte, error) {
 	r, info, err := g.store.Get(ctx, key, off, n)

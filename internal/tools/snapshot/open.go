@@ -19,6 +19,7 @@ type Snapshot struct {
 	get     *getter
 	tables  []Piece
 	objects int64
+	uses    []PackUse
 	root    *Entry
 	tag     [tagLen]byte // distinguishes the handles of snapshots
 	recent  [recentEntries]atomic.Pointer[recent]
@@ -31,7 +32,7 @@ func Open(ctx context.Context, store object.Store, ref Ref) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Snapshot{ref: ref, tables: r.Tables, objects: r.Objects}
+	s := &Snapshot{ref: ref, tables: r.Tables, objects: r.Objects, uses: r.Packs}
 	if s.root, err = decodeEntry(r.Root, true); err != nil {
 		return nil, damaged(key, err)
 	}

@@ -35,6 +35,8 @@ type rootObject struct {
 	Objects int64           `json:"objects"` // how many parts and packs are numbered
 	Tables  []Piece         `json:"tables"`  // objects with their sums, in order
 	Root    json.RawMessage `json:"root"`    // the line of the top directory
+
+	Packs []PackUse `json:"packs,omitempty"` // what is used of the packs; it may be missing
 }
 
 // store puts r under the first id that is free.
@@ -123,6 +125,9 @@ func decodeRoot(b []byte) (*rootObject, error) {
 		if err := t.checkOwn(); err != nil || t.Size != sums*int64(len(object.Sum{})) {
 			return nil, errors.New("a table that cannot be")
 		}
+	}
+	if err := checkPackUses(r.Packs, r.Objects); err != nil {
+		return nil, err
 	}
 	return r, r.Meta.Check()
 }

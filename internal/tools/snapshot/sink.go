@@ -32,6 +32,7 @@ type sink struct {
 	dup    atomic.Int64 // bytes that it had
 
 	mu   sync.Mutex
+	uses packUses
 	sums []object.Sum         // of numbered objects; zero: it is not complete, or was dropped
 	nums map[object.Sum]int64 // of packs that an earlier snapshot has
 	open map[int64]struct{}   // those that are not complete
@@ -46,7 +47,7 @@ func newSink(store object.Store) (*sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sink{store: store, enc: enc, mend: newMender(), nums: make(map[object.Sum]int64), open: make(map[int64]struct{}), moved: make(chan struct{})}, nil
+	return &sink{store: store, enc: enc, mend: newMender(), uses: newPackUses(), nums: make(map[object.Sum]int64), open: make(map[int64]struct{}), moved: make(chan struct{})}, nil
 }
 
 // pack returns b as it is to be stored: by zstd if that saves a tenth. packed is its length then, else 0.
@@ -203,20 +204,25 @@ func (s *sink) known(ctx context.Context, sum object.Sum) (int64, error) {
 		return number, nil
 	}
 	key := object.ContentKey(sum)
-	if _, err := s.store.Stat(ctx, key); err != nil {
+	info, err := s.store.Stat(ctx, key)
+	if err != nil {
 		return 0, lost(key, err)
+	}
+	if info.Size <= 0 || info.Size > maxPack {
+		return 0, damaged(key, fmt.Errorf("a pack of %d bytes", info.Size))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if number, ok := s.nums[sum]; ok {
 		return number, nil
 	}
-	number, err := s.numberLocked()
+	number, err = s.numberLocked()
 	if err != nil {
 		return 0, err
 	}
 	s.sums[number] = sum
 	s.nums[sum] = number
+	s.uses.get(number).Len = info.Size
 	s.doneLocked(number)
 	return number, nil
 }
@@ -243,7 +249,11 @@ func newPacker(s *sink) *packer {
 // pack stores it. Others fill the next, and wait when that is full, too.
 func (p *packer) add(ctx context.Context, b []byte) (Piece, error) {
 	stored, packed := p.sink.pack(b)
-	piece := Piece{Size: int64(len(b)), Packed: packed, Sum: digest(object.SumOf(stored))}
+	return p.append(ctx, stored, Piece{Size: int64(len(b)), Packed: packed, Sum: digest(object.SumOf(stored))})
+}
+
+// append puts what is stored of a piece, at most maxPack bytes, into a pack.
+func (p *packer) append(ctx context.Context, stored []byte, piece Piece) (Piece, error) {
 	p.mu.Lock()
 	number, full, err := p.room(ctx, len(stored))
 	if err == nil {
@@ -288,6 +298,8 @@ func (p *packer) store(ctx context.Context, number int64, full []byte) error {
 	_, err := p.sink.complete(ctx, number, full)
 	if err != nil {
 		full = nil
+	} else {
+		p.sink.packed(number, int64(len(full)))
 	}
 	p.free <- full[:0]
 	return err

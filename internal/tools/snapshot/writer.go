@@ -135,10 +135,12 @@ func (w *Writer) Finish(ctx context.Context, m Meta, root *Entry) (id string, er
 	if err != nil {
 		return "", err
 	}
+	uses := w.sink.used(sums)
 	r, err := w.root(ctx, m, root, sums)
 	if err != nil {
 		return "", err
 	}
+	r.Packs = uses
 	if err := w.prove(ctx); err != nil {
 		return "", err
 	}
