@@ -282,6 +282,29 @@ func TestDamagedStore(t *testing.T) {
 	v.restored(v.path("out"))
 }
 
+// TestMendedStore damages an object in each way, and wants a backup that is verified to mend what it needs: when the snapshots
+// before are forgotten, a check that reads all finds nothing, and what is restored is what the tree is.
+func TestMendedStore(t *testing.T) {
+	v := newVault(t, rand.Uint64())
+	v.must(0, v.backup()...)
+	for _, d := range damages {
+		all := slices.DeleteFunc(v.objects(), func(o stored) bool { return !strings.HasPrefix(o.key, "sha256/") })
+		o, other := all[v.chance.IntN(len(all))], all[v.chance.IntN(len(all))]
+		b := d.do(v.chance, []byte(v.text(o.path)), []byte(v.text(other.path)))
+		v.no(os.Remove(o.path))
+		if b != nil {
+			v.no(os.WriteFile(o.path, b, 0o600))
+		}
+		v.must(0, append(v.backup(), "--verify")...)
+		v.must(0, "snapshots", "forget", "--keep-last=1", v.store)
+		if r := v.run("snapshots", "check", "-q", "--read-data", v.store); r.status != 0 {
+			t.Errorf("%s of %s: exit status %d\n%s%s", d.name, o.key, r.status, r.stdout, r.stderr)
+		}
+	}
+	v.must(0, "restore", "-q", v.store+"::t", v.path("out"))
+	v.restored(v.path("out"))
+}
+
 // damaged restores from a store of which an object is damaged.
 func (v *vault) damaged(what string, o stored) {
 	v.Helper()
