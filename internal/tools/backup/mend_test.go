@@ -144,6 +144,25 @@ func TestMend(t *testing.T) {
 	}
 }
 
+// TestShortPack cuts a pack, and wants a backup to see so without reading it: files behind the end are read, those before it are not.
+func TestShortPack(t *testing.T) {
+	b := newBed(t)
+	for i := range uint64(4) {
+		b.file(b.root, fmt.Sprint("f", i), small(i))
+	}
+	b.backup()
+	for _, key := range b.keys("sha256/") {
+		if whole := b.get(key); len(whole) > 20_000 {
+			b.put(key, whole[:12_000])
+		}
+	}
+	sum, s := b.backup()
+	b.wantSame(s)
+	if sum.Why["damaged"] != 2 || sum.Read != 2 || sum.Differences != 0 {
+		t.Errorf("%+v", sum)
+	}
+}
+
 // TestDamagedPart damages each object that backups read of their base, and wants the next one not to rely on it, read back or not: it may
 // write the very same part.
 func TestDamagedPart(t *testing.T) {

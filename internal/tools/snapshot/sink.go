@@ -195,36 +195,38 @@ func (s *sink) failLocked(err error) {
 	}
 }
 
-// known returns the number of a pack of an earlier snapshot. When it is met first the store is asked whether it has it.
-func (s *sink) known(ctx context.Context, sum object.Sum) (int64, error) {
+// known returns the number of a pack of an earlier snapshot, and how long it is. When it is met first the store is asked for it.
+func (s *sink) known(ctx context.Context, sum object.Sum) (number, length int64, err error) {
 	s.mu.Lock()
 	number, ok := s.nums[sum]
+	if ok {
+		length = s.uses.get(number).Len
+	}
 	s.mu.Unlock()
 	if ok {
-		return number, nil
+		return number, length, nil
 	}
 	key := object.ContentKey(sum)
 	info, err := s.store.Stat(ctx, key)
 	if err != nil {
-		return 0, lost(key, err)
+		return 0, 0, lost(key, err)
 	}
 	if info.Size <= 0 || info.Size > maxPack {
-		return 0, damaged(key, fmt.Errorf("a pack of %d bytes", info.Size))
+		return 0, 0, damaged(key, fmt.Errorf("a pack of %d bytes", info.Size))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if number, ok := s.nums[sum]; ok {
-		return number, nil
+		return number, info.Size, nil
 	}
-	number, err = s.numberLocked()
-	if err != nil {
-		return 0, err
+	if number, err = s.numberLocked(); err != nil {
+		return 0, 0, err
 	}
 	s.sums[number] = sum
 	s.nums[sum] = number
 	s.uses.get(number).Len = info.Size
 	s.doneLocked(number)
-	return number, nil
+	return number, info.Size, nil
 }
 
 // packer fills packs with small pieces. It is safe for concurrent use.

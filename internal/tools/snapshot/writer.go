@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,7 +67,7 @@ func (w *Writer) Prove(prove func(ctx context.Context) error) { w.prove = prove 
 func (w *Writer) Written() (stored, had int64) { return w.sink.stored.Load(), w.sink.dup.Load() }
 
 // Reuse makes the content and the extra of an entry of an earlier snapshot, in the same store, those of an
-// entry of this one. Nothing is read or stored for them; a pack that the store does not have any more is a [DamagedError].
+// entry of this one. Nothing is read or stored for them; a pack that the store does not have any more, or not of that length, is a [DamagedError].
 func (w *Writer) Reuse(ctx context.Context, s *Snapshot, e *Entry) error {
 	if len(e.Content.Pieces) == 0 {
 		return nil
@@ -78,9 +79,12 @@ func (w *Writer) Reuse(ctx context.Context, s *Snapshot, e *Entry) error {
 			if err != nil {
 				return err
 			}
-			number, err := w.sink.known(ctx, sum)
+			number, length, err := w.sink.known(ctx, sum)
 			if err != nil {
 				return err
+			}
+			if p.At+p.stored() > length {
+				return damaged(object.ContentKey(sum), fmt.Errorf("%w: it has %d bytes, and %d are needed", object.ErrRange, length, p.At+p.stored()))
 			}
 			p.Pack = &number
 		}
