@@ -159,7 +159,7 @@ func TestRepack(t *testing.T) {
 	if repacked == 0 {
 		t.Error("nothing was packed anew")
 	}
-	sum, _ := c.backup()
+	c.backup()
 	c.calls["read"].Store(0)
 	sum, s := c.backup() // nothing has changed: what the one before left half empty is packed anew
 	if n := c.calls["read"].Load(); n != 0 || sum.Read != 0 {
