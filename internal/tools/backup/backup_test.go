@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 // bed is a tree in memory, its clock, and a store.
 type bed struct {
 	t     testing.TB
+	clock sync.Mutex // guards now where faults change it
 	now   time.Time
 	fs    *memfs.FS
 	root  vfs.Handle
@@ -34,7 +36,7 @@ func newBed(t testing.TB) *bed {
 	for _, op := range []string{"read", "lookup", "getattr", "readdir", "open", "acl", "xattrs", "readlink"} {
 		b.calls[op] = new(atomic.Int64)
 	}
-	b.fs = memfs.New(memfs.Options{Now: func() time.Time { return b.now }, Fault: func(ctx context.Context, op string, h vfs.Handle) error {
+	b.fs = memfs.New(memfs.Options{Now: b.time, Fault: func(ctx context.Context, op string, h vfs.Handle) error {
 		if n := b.calls[op]; n != nil {
 			n.Add(1)
 		}
@@ -48,6 +50,17 @@ func newBed(t testing.TB) *bed {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// time says what time it is.
+func (b *bed) time() time.Time { return b.after(0) }
+
+// after lets a while pass. Faults, which are called at any time, change the clock by it.
+func (b *bed) after(d time.Duration) time.Time {
+	b.clock.Lock()
+	defer b.clock.Unlock()
+	b.now = b.now.Add(d)
+	return b.now
 }
 
 func (b *bed) create(dir vfs.Handle, name string, how vfs.CreateHow) vfs.Handle {
@@ -86,7 +99,7 @@ func (b *bed) write(h vfs.Handle, off uint64, content string) {
 func (b *bed) options() Options {
 	b.t.Helper()
 	b.now = b.now.Add(time.Minute)
-	o := Options{FS: b.fs, Root: b.root, Store: b.store, Meta: snapshot.Meta{Name: "t"}, Now: func() time.Time { return b.now }}
+	o := Options{FS: b.fs, Root: b.root, Store: b.store, Meta: snapshot.Meta{Name: "t"}, Now: b.time}
 	var err error
 	if o.Base, err = Latest(b.t.Context(), b.store, "t", nil); err == nil {
 		o.Partial, err = Partial(b.t.Context(), b.store, "t", o.Base, nil)

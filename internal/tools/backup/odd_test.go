@@ -189,7 +189,7 @@ func TestDirChanges(t *testing.T) {
 		b.fault = func(_ context.Context, op string, h vfs.Handle) error {
 			if op == "getattr" && h == d && !inside.Swap(true) {
 				if i := n.Add(1); i <= times {
-					b.now = b.now.Add(time.Second)
+					b.after(time.Second)
 					b.file(d, fmt.Sprint("new", i), "new")
 				}
 				inside.Store(false)
@@ -287,7 +287,7 @@ func TestFilter(t *testing.T) {
 	b.fault = func(_ context.Context, op string, h vfs.Handle) error {
 		if op == "getattr" && h == d && !inside.Swap(true) {
 			if !once.Swap(true) {
-				b.now = b.now.Add(time.Second)
+				b.after(time.Second)
 				b.file(d, "g", "late")
 			}
 			inside.Store(false)
