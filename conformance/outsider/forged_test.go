@@ -183,7 +183,7 @@ func (f *forger) tried(name string, args ...string) *result {
 // bounded, and nothing is written outside of the destination.
 func TestForgedStore(t *testing.T) {
 	b := newBox(t)
-	f := &forger{&vault{box: b, tree: b.path("tree"), store: b.path("store")}}
+	f := &forger{&vault{box: b, tree: b.path("tree"), store: b.path("store"), verbs: make(map[string]bool)}}
 	b.write(b.path("tree", "a"), "b")
 	b.write(b.path("outside", "mine"), "as it was")
 	if !f.has("snapshots", "check") {
