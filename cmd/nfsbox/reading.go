@@ -15,10 +15,14 @@ const readWait = lease.Life + time.Minute
 
 // reading has prunes of other hosts keep the snapshots that a command reads at length. Its notes go to t.
 func reading(e *env, t *progress.Tracker, verb string) *place.Reading {
+	return readingNoted(e, verb, func(kind, text string) { t.Report(progress.Event{Type: "note", Kind: kind, Message: text}) })
+}
+
+// readingNoted is reading for a command with notes of its own.
+func readingNoted(e *env, verb string, note func(kind, text string)) *place.Reading {
 	host, _ := os.Hostname() // a lease may lack it
 	return &place.Reading{
-		Lease: lease.Options{Now: time.Now, Rand: randReader(e.rand), Host: host, Command: "nfsbox " + verb, Wait: readWait},
-		Note:  func(kind, text string) { t.Report(progress.Event{Type: "note", Kind: kind, Message: text}) },
+		Lease: lease.Options{Now: time.Now, Rand: randReader(e.rand), Host: host, Command: "nfsbox " + verb, Wait: readWait}, Note: note,
 	}
 }
 

@@ -195,6 +195,9 @@ func TestSnapshotsForeign(t *testing.T) {
 		t.Errorf("%s\n%s", out, said)
 	}
 	ask(t, 0, "ls", store+"::home")
+	if _, said = ask(t, 2, "ls", store+"::"+first); !strings.Contains(said, store+"::"+first+": object snapshots/home/") {
+		t.Error(said)
+	}
 }
 
 // TestSnapshotsForget: what no rule keeps is forgotten, and nothing without a rule.

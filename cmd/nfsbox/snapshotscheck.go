@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
-	"github.com/nfsbox/nfsbox/internal/tools/snapshot/lease"
 	"github.com/nfsbox/nfsbox/internal/tools/upkeep"
 )
 
@@ -64,6 +62,9 @@ snapshot needs is counted; nfsbox snapshots prune removes it.
 nfsbox backup --verify stores again what is missing if the tree has it still. What cannot be mended nfsbox restore
 leaves out, and restores all else; nfsbox snapshots forget STORE NAME@ID removes the snapshot.
 
+A check waits for a prune that is under way, and holds back others by a lease in the store. In one that may only be
+read there is none, which a note says: what is forgotten and pruned meanwhile may then be told as missing.
+
   nfsbox snapshots check /backup
   nfsbox snapshots check --read-data=5% /backup
   nfsbox snapshots check --json --read-data /backup | jq -r '.hurts[]?.path'`
@@ -82,14 +83,15 @@ func (c *snapshotsCheckCmd) Run(e *env) error {
 		sum.Errors, sum.Seconds = errors, seconds
 		return &sum
 	})
-	return c.shared(r, c.Store, func(r *storeRun, l *lease.Options) (err error) {
+	o := place.StoreOptions{Reading: readingNoted(e, "snapshots check", func(_, text string) { r.note(text) })}
+	return c.lookWith(r, c.Store, o, func(r *storeRun) (err error) {
 		t := c.tracker(r)
 		sum.CheckSummary, err = upkeep.Check(e.ctx, r.store, upkeep.CheckOptions{
-			ReadData: float64(c.ReadData), Rand: randReader(e.rand), Lease: l, Progress: t, Found: func(d upkeep.Damage) { r.damage(&d) },
+			ReadData: float64(c.ReadData), Rand: randReader(e.rand), Progress: t, Found: func(d upkeep.Damage) { r.damage(&d) },
 		})
 		err = errors.Join(err, t.Finish(nil))
 		if err != nil {
-			return aboutStore(r.store, r.held(err))
+			return aboutStore(r.store, err)
 		}
 		if !r.json && !c.Quiet {
 			r.checked(&sum.CheckSummary)
@@ -156,30 +158,4 @@ func (f *progressFlags) tracker(r *storeRun) *progress.Tracker {
 		}
 	}
 	return progress.New(unsummed{show}, time.Now)
-}
-
-// shared opens a store to read it, and gives do the lease by which others know of it. A directory of this host has none:
-// a process that could put it there would keep backups out. Nor has a store that may only be read.
-func (f *snapshotsFlags) shared(r *storeRun, arg string, do func(*storeRun, *lease.Options) error) error {
-	if !place.IsURL(arg) {
-		return f.lookWith(r, arg, place.StoreOptions{}, func(r *storeRun) error { return do(r, nil) })
-	}
-	return f.lookWith(r, arg, place.StoreOptions{Write: true, Existing: true}, func(r *storeRun) error {
-		l := r.lease()
-		return do(r, &l)
-	})
-}
-
-// lease are the options for a lease of this command.
-func (r *storeRun) lease() lease.Options {
-	host, _ := os.Hostname() // it is only told
-	return lease.Options{Now: time.Now, Rand: randReader(r.e.rand), Host: host, Command: "nfsbox " + strings.Join(r.e.args[:min(2, len(r.e.args))], " ")}
-}
-
-// held adds what to do to the error of a lease that somebody else has.
-func (r *storeRun) held(err error) error {
-	if !errors.Is(err, lease.ErrHeld) {
-		return err
-	}
-	return &advised{err, "run it again when that has ended; prune waits for it with --wait. What was killed counts for ten minutes"}
 }

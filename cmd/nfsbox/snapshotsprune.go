@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/place"
@@ -85,4 +87,18 @@ func (r *storeRun) pruned(s *upkeep.PruneSummary) {
 		line{"kept as they are young: ", text(counted{s.Young, "object|objects"}) + sizeText(s.Young, s.YoungBytes)},
 		line{"missing: ", text(counted{s.Missing, "object that snapshots need; nfsbox snapshots check says what it hurts|objects that snapshots need; nfsbox snapshots check says what they hurt"})},
 	)
+}
+
+// lease are the options for a lease of this command.
+func (r *storeRun) lease() lease.Options {
+	host, _ := os.Hostname() // it is only told
+	return lease.Options{Now: time.Now, Rand: randReader(r.e.rand), Host: host, Command: "nfsbox " + strings.Join(r.e.args[:min(2, len(r.e.args))], " ")}
+}
+
+// held adds what to do to the error of a lease that somebody else has.
+func (r *storeRun) held(err error) error {
+	if !errors.Is(err, lease.ErrHeld) {
+		return err
+	}
+	return &advised{err, "run it again when that has ended; prune waits for it with --wait. What was killed counts for ten minutes"}
 }

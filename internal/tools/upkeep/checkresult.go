@@ -4,7 +4,6 @@ import (
 	"io"
 
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
-	"github.com/nfsbox/nfsbox/internal/tools/snapshot/lease"
 )
 
 // CheckOptions say how closely a store is looked at.
@@ -12,10 +11,7 @@ type CheckOptions struct {
 	// ReadData is which part of the objects is read, and compared with all that snapshots say of them: 0 is none, and 1 all. Between,
 	// it is a random sample, another one each time.
 	ReadData float64
-	Rand     io.Reader // chooses the sample; nil if ReadData is 0 or 1
-	// Lease, if it is not nil, is taken for as long as the check runs, of kind lease.Read: so no prune removes meanwhile what the
-	// check is about to look at. Nil is for a store that may only be read. Its Kind is set here.
-	Lease    *lease.Options
+	Rand     io.Reader         // chooses the sample; nil if ReadData is 0 or 1
 	Progress *progress.Tracker // nil: no reports. Files are names that were gone through, Bytes what was read of objects.
 	// Found, if it is not nil, is called with each damage, one at a time, when the check knows all that it hurts.
 	Found func(Damage)

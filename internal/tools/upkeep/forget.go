@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -141,13 +142,15 @@ func (f *forget) known(ctx context.Context) error {
 	if f.o.Name == "" {
 		return nil
 	}
-	for _, err := range snapshot.EachRoot(ctx, f.store, f.o.Name) {
-		if errors.Is(err, snapshot.ErrDamaged) {
-			err = nil
-		}
+	next, stop := iter.Pull2(snapshot.EachRoot(ctx, f.store, f.o.Name))
+	defer stop()
+	switch _, err, there := next(); {
+	case !there:
+		return fmt.Errorf("%s: %w", f.o.Name, snapshot.ErrNoSnapshot)
+	case !errors.Is(err, snapshot.ErrDamaged):
 		return err
 	}
-	return fmt.Errorf("%s: %w", f.o.Name, snapshot.ErrNoSnapshot)
+	return nil
 }
 
 // named forgets the snapshots that were named. A name that is not there is an error before anything is forgotten.
