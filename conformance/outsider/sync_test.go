@@ -49,7 +49,7 @@ func since(was, now map[string]int) map[string]int {
 func TestSyncOfWhatIsTheSame(t *testing.T) {
 	b := newBox(t)
 	b.long = soak()
-	files := b.soakFiles(20_000, 1_000_000)
+	files := b.soakFiles(5000, 1_000_000)
 	dirs := files / 1000 * 20 // 50 files in each
 	for i := range files {
 		dir := b.path("src", fmt.Sprint("d", i%20), fmt.Sprint(i%dirs))
