@@ -5,7 +5,8 @@
 //
 // STORE::NAME[@ID][/PATH] is a place in a snapshot: of that ID, or the newest complete one of that name. What this host, or a
 // server, has by that very name wins. PATH is as it is typed: nothing in it is escaped, or a pattern. It is read only,
-// without a lock, and has the memory of its snapshot, whatever the size of the tree. Who reads it at length asks for a lease ([Reading]).
+// without a lock, and has the memory of its snapshot, whatever the size of the tree. A command that reads
+// it at length asks for a lease ([Reading]).
 //
 // A local place is rooted as deep as the argument allows: at the directory it names, or at
 // the directory that holds the file it names. Nothing done through its FS can reach outside

@@ -62,7 +62,7 @@ func EachRoot(ctx context.Context, s object.Store, name string) iter.Seq2[Ref, e
 	}
 }
 
-// keysOf yields the keys of a prefix, in their order. One that something foreign has the place of is among them: who reads it is told
+// keysOf yields the keys of a prefix, in their order. One that something foreign has the place of is among them: reading it says
 // that it is damaged. An error is the last.
 func keysOf(ctx context.Context, s object.Store, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
