@@ -186,13 +186,12 @@ func (c *backupCmd) lease(e *env, store *place.Store, o *backup.Options) (end fu
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(e.ctx))
 	stop := context.AfterFunc(e.ctx, cancel)
-	host, _ := os.Hostname() // a lease may lack it
-	l, err := lease.Take(ctx, store, lease.Options{
-		Kind: lease.Backup, Now: time.Now, Rand: randReader(e.rand), Host: host, Command: "backup", Wait: pruneWait,
-		Waiting: func(h lease.Holder) {
-			o.Progress.Report(progress.Event{Type: "note", Kind: "waiting", Message: "it waits until this has ended: " + h.Text()})
-		},
-	})
+	how := leaseOf(e, "backup")
+	how.Kind, how.Wait = lease.Backup, pruneWait
+	how.Waiting = func(h lease.Holder) {
+		o.Progress.Report(progress.Event{Type: "note", Kind: "waiting", Message: "it waits until this has ended: " + h.Text()})
+	}
+	l, err := lease.Take(ctx, store, how)
 	stop()
 	if err != nil {
 		cancel()

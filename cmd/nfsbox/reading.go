@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/place"
@@ -20,10 +19,9 @@ func reading(e *env, t *progress.Tracker, verb string) *place.Reading {
 
 // readingNoted is reading for a command with notes of its own.
 func readingNoted(e *env, verb string, note func(kind, text string)) *place.Reading {
-	host, _ := os.Hostname() // a lease may lack it
-	return &place.Reading{
-		Lease: lease.Options{Now: time.Now, Rand: randReader(e.rand), Host: host, Command: "nfsbox " + verb, Wait: readWait}, Note: note,
-	}
+	o := leaseOf(e, "nfsbox "+verb)
+	o.Wait = readWait
+	return &place.Reading{Lease: o, Note: note}
 }
 
 // reading is that of a copy. One that only says what it would do leaves nothing in a store, and reads for a short time.

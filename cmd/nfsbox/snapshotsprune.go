@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/place"
@@ -54,7 +52,7 @@ func (c *snapshotsPruneCmd) Run(e *env) error {
 	})
 	r.waits = c.Wait
 	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true, Alone: !c.DryRun}, func(r *storeRun) (err error) {
-		l := r.lease()
+		l := leaseOf(e, "nfsbox snapshots prune")
 		if c.Wait {
 			l.Wait = maxWait
 			l.Waiting = func(h lease.Holder) { r.note("waiting for " + h.Text()) }
@@ -87,12 +85,6 @@ func (r *storeRun) pruned(s *upkeep.PruneSummary) {
 		line{"kept as they are young: ", text(counted{s.Young, "object|objects"}) + sizeText(s.Young, s.YoungBytes)},
 		line{"missing: ", text(counted{s.Missing, "object that snapshots need; nfsbox snapshots check says what it hurts|objects that snapshots need; nfsbox snapshots check says what they hurt"})},
 	)
-}
-
-// lease are the options for a lease of this command.
-func (r *storeRun) lease() lease.Options {
-	host, _ := os.Hostname() // it is only told
-	return lease.Options{Now: time.Now, Rand: randReader(r.e.rand), Host: host, Command: "nfsbox " + strings.Join(r.e.args[:min(2, len(r.e.args))], " ")}
 }
 
 // held adds what to do to the error of a lease that somebody else has.
