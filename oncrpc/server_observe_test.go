@@ -174,9 +174,7 @@ func TestServerObserveEnd(t *testing.T) {
 
 // TestServerObserveAllocs: neither Sample nor Observe costs an allocation.
 func TestServerObserveAllocs(t *testing.T) {
-	if need.Race {
-		t.Skip("the race detector allocates")
-	}
+	need.Speed(t, "it allocates")
 	for name, o := range map[string]ServerOptions{
 		"not picked": {Slow: time.Hour, Sample: never, Observe: func(Served) {}},
 		"picked":     {Slow: time.Hour, Sample: always, Observe: func(Served) {}},

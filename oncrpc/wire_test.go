@@ -246,9 +246,7 @@ func slowTrips(t *testing.T, trips int) (slow int) {
 
 // TestNoAllocations: a small call costs none, at either end.
 func TestNoAllocations(t *testing.T) {
-	if need.Race {
-		t.Skip("the race detector allocates")
-	}
+	need.Speed(t, "it allocates")
 	_, _, c := pair(t, ServerOptions{}, ClientOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

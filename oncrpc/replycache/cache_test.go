@@ -279,9 +279,7 @@ func TestReplyCacheClients(t *testing.T) {
 // TestReplyCacheAllocs: a remembered call costs one allocation at most, and none
 // where replies come and go.
 func TestReplyCacheAllocs(t *testing.T) {
-	if need.Race {
-		t.Skip("the race detector allocates")
-	}
+	need.Speed(t, "it allocates")
 	for _, c := range []struct {
 		name string
 		o    Options

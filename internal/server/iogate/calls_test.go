@@ -247,9 +247,7 @@ func TestCloseUnderLoad(t *testing.T) {
 
 // TestCallAllocations: none of ours, whatever thread makes the call.
 func TestCallAllocations(t *testing.T) {
-	if need.Race {
-		t.Skip("the race detector allocates")
-	}
+	need.Speed(t, "it allocates")
 	eachKind(t, func(t *testing.T, l *Lanes) {
 		fd, p := file(t, make([]byte, 4096)), make([]byte, 4096)
 		ctx := context.Background()

@@ -1,7 +1,3 @@
-// What takes memory and time to say something: not with the race detector, of which it would speak.
-
-//go:build !race
-
 package snapshot_test
 
 import (
@@ -23,6 +19,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/server/object/dir"
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/tools/backup"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -183,6 +180,7 @@ var steps = map[string]func(*testing.T, *drawn, *counted){
 // TestManyFiles backs two million files up in a soak, and few on other days. It wants each step to stay within
 // its memory, one file of them to be found with few Gets, and files of 8 KiB to share their objects.
 func TestManyFiles(t *testing.T) {
+	need.Speed(t, "the memory and the time that are measured would be its own")
 	if step := os.Getenv(stepEnv); step != "" {
 		runStep(t, steps[step])
 		return
@@ -323,6 +321,7 @@ func stepCat(t *testing.T, f *drawn, store *counted) {
 
 // TestInsertedInMuch inserts a byte in the middle of a stream of 1 GiB in a soak, and of 48 MiB on other days.
 func TestInsertedInMuch(t *testing.T) {
+	need.Speed(t, "the memory and the time that are measured would be its own")
 	size := int64(48 << 20)
 	if os.Getenv("NFSBOX_SOAK") != "" {
 		size = 1 << 30

@@ -22,9 +22,7 @@ const maxAllocs = 2
 
 // TestAllocs counts what a call allocates.
 func TestAllocs(t *testing.T) {
-	if need.Race {
-		t.Skip("the race detector allocates")
-	}
+	need.Speed(t, "it allocates")
 	t.Run("memory", func(t *testing.T) {
 		countAllocs(t, newRig(t, memfs.Options{}), maxAllocs)
 	})

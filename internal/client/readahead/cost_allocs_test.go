@@ -1,16 +1,15 @@
-//go:build !race
-
-// The race detector has pools forget things at random.
-
 package readahead
 
 import (
 	"testing"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 // TestAheadAllocs: reading ahead allocates nothing but what the READ below does.
 func TestAheadAllocs(t *testing.T) {
+	need.Speed(t, "it has pools forget things at random")
 	const step = 64 << 10
 	r, below, f := withCost(t, readCost{delay: time.Hour})
 	base, got := seqAllocs(t, below, step), seqAllocs(t, f, step)
