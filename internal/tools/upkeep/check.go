@@ -145,13 +145,15 @@ func (c *check) objects(ctx context.Context) error {
 	for first := true; first || needs.next(); first = false {
 		err := c.each(ctx, first, snapshot.UsesOptions{All: first, Use: func(u *snapshot.Use, _ *snapshot.Site) error {
 			if u.Kind == snapshot.UseNumber {
-				return needs.add(need{u.Sum, unneeded})
+				needs.add(need{u.Sum, unneeded})
+				return nil
 			}
 			size := u.Len
 			if !u.Whole || size < 0 {
 				size = -1 - max(0, u.At+u.Len)
 			}
-			return needs.add(need{u.Sum, size})
+			needs.add(need{u.Sum, size})
+			return nil
 		}})
 		if err != nil {
 			return err

@@ -34,7 +34,7 @@ const (
 
 func newRefs(most int) *round[ref] {
 	return &round[ref]{
-		most: most, sum: func(r *ref) *object.Sum { return &r.sum },
+		most: most,
 		order: func(a, b *ref) int {
 			return cmp.Or(bytes.Compare(a.sum[:], b.sum[:]), cmp.Compare(a.at, b.at), cmp.Compare(a.n, b.n), cmp.Compare(a.size, b.size),
 				bytes.Compare(a.bytes[:], b.bytes[:]))
@@ -54,6 +54,7 @@ func (c *check) data(ctx context.Context) error {
 		return err
 	}
 	refs := newRefs(roundRefs)
+	var last object.Sum // of the round before, some of whose ranges may have been too many
 	for first := true; first || refs.next(); first = false {
 		err := c.each(ctx, false, snapshot.UsesOptions{Use: func(u *snapshot.Use, _ *snapshot.Site) error {
 			if u.Kind == snapshot.UseNumber || !in(&u.Sum) {
@@ -61,21 +62,25 @@ func (c *check) data(ctx context.Context) error {
 			}
 			r := ref{sum: u.Sum, at: uint32(u.At), n: int32(u.Len), size: uint32(max(0, u.Size))}
 			copy(r.bytes[:], u.Range[:])
-			return refs.add(r)
+			refs.add(r)
+			return nil
 		}})
 		if err != nil {
 			return err
 		}
 		refs.sort()
-		if err := c.read(ctx, unpack, refs.items); err != nil {
+		if err := c.read(ctx, unpack, refs.items, last); err != nil {
 			return err
+		}
+		if n := len(refs.items); n > 0 {
+			last = refs.items[n-1].sum
 		}
 	}
 	return nil
 }
 
-// read reads the objects of sorted refs, a few at once.
-func (c *check) read(ctx context.Context, unpack *snapshot.Unpacker, refs []ref) error {
+// read reads the objects of sorted refs, a few at once. That of last was counted before.
+func (c *check) read(ctx context.Context, unpack *snapshot.Unpacker, refs []ref, last object.Sum) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
@@ -90,7 +95,7 @@ func (c *check) read(ctx context.Context, unpack *snapshot.Unpacker, refs []ref)
 		turn <- struct{}{}
 		all.Go(func() {
 			defer func() { <-turn }()
-			if err := c.object(ctx, unpack, of); err != nil {
+			if err := c.object(ctx, unpack, of, of[0].sum != last); err != nil {
 				cancel(err)
 			}
 		})
@@ -100,14 +105,16 @@ func (c *check) read(ctx context.Context, unpack *snapshot.Unpacker, refs []ref)
 }
 
 // object reads an object, and compares it with its refs.
-func (c *check) object(ctx context.Context, unpack *snapshot.Unpacker, refs []ref) error {
+func (c *check) object(ctx context.Context, unpack *snapshot.Unpacker, refs []ref, counts bool) error {
 	key := object.ContentKey(refs[0].sum)
 	if c.bad.known(refs[0].sum) { // what is missing, or was found in the manifest
 		return nil
 	}
 	b, err := c.whole(ctx, key)
-	c.bad.read(int64(len(b)), c.sum)
-	c.o.Progress.Add(progress.Bytes, uint64(len(b)))
+	if counts {
+		c.bad.read(int64(len(b)), c.sum)
+		c.o.Progress.Add(progress.Bytes, uint64(len(b)))
+	}
 	corrupted := errors.Is(err, object.ErrCorrupted) || errors.Is(err, object.ErrNotExist)
 	if err != nil && !corrupted {
 		return err

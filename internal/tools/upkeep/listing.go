@@ -35,7 +35,7 @@ func (l *listing) join(ctx context.Context, r *round[need], have func(info *obje
 				l.take()
 				continue
 			}
-			if r.to != nil && bytes.Compare(sum[:], r.to[:]) >= 0 {
+			if r.to != nil && bytes.Compare(sum[:], r.to.sum[:]) >= 0 {
 				info = nil // for the next round
 			}
 		}

@@ -154,7 +154,8 @@ func (p *prune) snapshot(ctx context.Context, r *snapshot.Ref) error {
 	}
 	if err == nil {
 		_, err = s.Uses(ctx, snapshot.UsesOptions{Use: func(u *snapshot.Use, _ *snapshot.Site) error {
-			return p.needs.add(need{u.Sum, -1})
+			p.needs.add(need{u.Sum, -1})
+			return nil
 		}})
 	}
 	if cerr := ctx.Err(); cerr != nil {

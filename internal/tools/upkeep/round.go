@@ -2,44 +2,35 @@ package upkeep
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
 )
 
-// round is a sorted set of what is needed, of a range of sums: what does not fit is left to a later round, for which all snapshots are gone
-// through again. So memory is bounded by the first argument of newRound, whatever the store has.
+// round is a sorted set of what is needed, a range of all: what does not fit is left to a later round, for which all snapshots are gone
+// through again. So memory is bounded by most, whatever the store has.
 type round[T any] struct {
-	most  int // items
-	from  object.Sum
-	to    *object.Sum // items from here on are for later rounds; nil: there is no end
-	items []T
-	sum   func(*T) *object.Sum
-	order func(a, b *T) int      // first by sum
-	merge func(into, of *T) bool // makes one of two neighbours, if they are one
+	most     int // items
+	from, to *T  // items before from were in earlier rounds, those from to on are for later ones; nil: there is no end
+	items    []T
+	order    func(a, b *T) int      // first by sum; 0 for those alone that merge makes one
+	merge    func(into, of *T) bool // makes one of two neighbours, if they are one
 }
 
 // add adds an item, if it belongs to this round.
-func (r *round[T]) add(item T) error {
-	sum := r.sum(&item)
-	if bytes.Compare(sum[:], r.from[:]) < 0 || r.to != nil && bytes.Compare(sum[:], r.to[:]) >= 0 {
-		return nil
+func (r *round[T]) add(item T) {
+	if r.from != nil && r.order(&item, r.from) < 0 || r.to != nil && r.order(&item, r.to) >= 0 {
+		return
 	}
 	r.items = append(r.items, item)
 	if len(r.items) < r.most {
-		return nil
+		return
 	}
 	r.sort()
-	for len(r.items) > r.most/4*3 {
-		to := *r.sum(&r.items[len(r.items)/2])
-		n, _ := slices.BinarySearchFunc(r.items, to, func(t T, to object.Sum) int { return bytes.Compare(r.sum(&t)[:], to[:]) })
-		if n == 0 {
-			return fmt.Errorf("%s is needed in more than %d ways", object.ContentKey(to), r.most/2)
-		}
-		r.items, r.to = r.items[:n], &to
+	if n := len(r.items); n > r.most/4*3 {
+		to := r.items[n/2]
+		r.items, r.to = r.items[:n/2], &to
 	}
-	return nil
 }
 
 // sort puts the items in order, and makes one of those that are one.
@@ -61,7 +52,7 @@ func (r *round[T]) next() bool {
 	if r.to == nil {
 		return false
 	}
-	r.from, r.to, r.items = *r.to, nil, r.items[:0]
+	r.from, r.to, r.items = r.to, nil, r.items[:0]
 	return true
 }
 
@@ -76,7 +67,7 @@ const roundObjects = 1 << 20
 
 func newNeeds(most int) *round[need] {
 	return &round[need]{
-		most: most, sum: func(n *need) *object.Sum { return &n.sum },
+		most:  most,
 		order: func(a, b *need) int { return bytes.Compare(a.sum[:], b.sum[:]) },
 		merge: func(into, of *need) bool {
 			if into.sum != of.sum {
