@@ -147,22 +147,11 @@ func (c *backupCmd) all(e *env, o backup.Options, sum *backupSummary) (err error
 	if store != nil {
 		defer func() { err = errors.Join(err, store.Close()) }()
 		o.Store = store
-		end, err := c.lease(e, store, &o)
-		if err != nil {
-			return err
-		}
-		defer end()
-		if o.Base, err = backup.Latest(e.ctx, store, c.Name, o.Progress); err == nil {
-			o.Partial, err = backup.Partial(e.ctx, store, c.Name, o.Base, o.Progress)
-		}
-		if err != nil {
-			return fmt.Errorf("the snapshots of %s in %s: %w", c.Name, store.Text, err)
-		}
 	}
 	o.FS, o.Root, o.Leave = src.FS, from.Handle, storeWithin(c.Place, c.Store)
 	o.Meta.Host, _ = os.Hostname() // a snapshot may lack it
-	c.begun = true
-	sum.Summary, err = backup.Run(e.ctx, o)
+	o.Begun = func() { c.begun = true }
+	sum.Summary, err = backup.Leased(e.ctx, o, lease.OfCommand("backup", randReader(e.rand)))
 	if err != nil {
 		return fmt.Errorf("back up %s to %s: %w", src.Text, c.Store, err)
 	}
@@ -173,37 +162,6 @@ func (c *backupCmd) all(e *env, o backup.Options, sum *backupSummary) (err error
 		return &exitError{status: exitDiffers}
 	}
 	return nil
-}
-
-// pruneWait is how long a backup waits for a prune of the store that is under way.
-const pruneWait = time.Hour
-
-// lease has a prune of the store, by whomever, keep what the backup relies on, until end is called. Nothing is in the store for a
-// dry run. The lease outlasts an interruption, as what was done is noted then.
-func (c *backupCmd) lease(e *env, store *place.Store, o *backup.Options) (end func(), err error) {
-	if c.DryRun {
-		return func() {}, nil
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(e.ctx))
-	stop := context.AfterFunc(e.ctx, cancel)
-	how := leaseOf(e, "backup")
-	how.Kind, how.Wait = lease.Backup, pruneWait
-	how.Waiting = func(h lease.Holder) {
-		o.Progress.Report(progress.Event{Type: "note", Kind: "waiting", Message: "it waits until this has ended: " + h.Text()})
-	}
-	l, err := lease.Take(ctx, store, how)
-	stop()
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("a lease in %s: %w", store.Text, errors.Join(e.ctx.Err(), err))
-	}
-	o.Prove = l.Prove
-	return func() {
-		defer cancel()
-		if err := l.Close(); err != nil {
-			o.Progress.Report(progress.Event{Type: "note", Kind: "lease", Message: fmt.Sprintf("the lease in the store ends by its age: %v", err)})
-		}
-	}, nil
 }
 
 // open opens the store. It is nil if there is none, and it is not to be made.

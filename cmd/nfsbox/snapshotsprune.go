@@ -52,7 +52,7 @@ func (c *snapshotsPruneCmd) Run(e *env) error {
 	})
 	r.waits = c.Wait
 	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true, Alone: !c.DryRun}, func(r *storeRun) (err error) {
-		l := leaseOf(e, "nfsbox snapshots prune")
+		l := lease.OfCommand("nfsbox snapshots prune", randReader(e.rand))
 		if c.Wait {
 			l.Wait = maxWait
 			l.Waiting = func(h lease.Holder) { r.note("waiting for " + h.Text()) }

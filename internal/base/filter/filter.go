@@ -79,6 +79,19 @@ func New(o Options) (*Filter, error) {
 	return f, nil
 }
 
+// Anew forgets what was counted and met, for one that begins anew. Nobody may use the Filter meanwhile.
+func (f *Filter) Anew() {
+	if f == nil {
+		return
+	}
+	f.left.Store(0)
+	f.snapshots.Store(0)
+	if l := f.o.List; l != nil {
+		l.met = make([]atomic.Uint32, len(l.met))
+		f.top.list = l.all()
+	}
+}
+
 // Choose reports whether an entry of a directory is chosen. in is what Choose has returned as below for that
 // directory, or nil for the top of the tree. e has its type, and of a file size and mtime. Nothing is allocated but for a
 // directory whose path or list matters. A nil Filter chooses all.

@@ -81,6 +81,14 @@ func TestList(t *testing.T) {
 	if got := slices.Collect(f.Missing()); !slices.Equal(got, []string{"a/x/below", "gone/x"}) {
 		t.Errorf("missing: %q", got)
 	}
+	f.LeftOut(&vfs.Entry{Name: []byte("a")})
+	f.Anew()
+	if left, _ := f.Left(); left != 0 || !chosen(f, "b/c/file") || chosen(f, "c/") {
+		t.Errorf("anew: %d are left out", left)
+	}
+	if got := slices.Collect(f.Missing()); len(got) != 7 || slices.Contains(got, "b/c/file") {
+		t.Errorf("missing, anew: %q", got)
+	}
 }
 
 // TestListOfAll: "." is the whole tree, of which snapshots are left out as ever, unless they are listed.

@@ -16,7 +16,7 @@ import (
 const blockSize = 1 << 20
 
 // List is a list of paths: they are chosen, with all below them, and the directories on the way. It need not be sorted.
-// Its memory is bounded by maxListed and maxListBytes. A List is used once: it remembers which of its paths were met.
+// Its memory is bounded by maxListed and maxListBytes. A List is used once, or by a Filter again after [Filter.Anew]: it remembers which of its paths were met.
 type List struct {
 	blocks [][]byte
 	paths  []span // sorted by their parts

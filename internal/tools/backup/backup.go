@@ -72,8 +72,11 @@ type Options struct {
 	// DryRun reads no file, and stores nothing: what would be read is told by events of type "would", whose kind is
 	// why. Store may be nil, and Base with it.
 	DryRun bool
-	// Prove, if not nil, is called before anything is published: an error ends the backup, and nothing is.
+	// Prove, if not nil, is called before anything is published, and behind it: an error ends the backup, and what was published is
+	// taken back.
 	Prove func(ctx context.Context) error
+	// Begun, if not nil, is called by [Leased] when it has the lease, and has found what the backup is on top of; each time that it begins.
+	Begun func()
 }
 
 // Summary is what a backup has done.
@@ -109,6 +112,8 @@ type Summary struct {
 	Verified      uint64 `json:"verified"`       // objects of the store that were read back, and are as they were stored
 	VerifiedBytes uint64 `json:"verified_bytes"` // of them
 	Differences   uint64 `json:"differences"`    // files and other objects of the tree that lack something in the store
+
+	Again uint64 `json:"again"` // times that the backup began again, as it lost its lease: all other numbers are of the last time
 
 	Mounts uint64 `json:"-"` // directories of other file systems, of which the contents are left out
 }

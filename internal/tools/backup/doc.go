@@ -29,6 +29,10 @@
 // What was done so far is noted in the store, each 128 MiB and when the backup ends early (docs/decisions/0097). The next
 // backup of the name takes it ([Partial]), by the same judgement as the base, over which it is laid ([earlier]).
 //
+// # Beside a prune
+//
+// [Leased] holds a lease meanwhile (package lease). If that is lost the backup ends, and begins again under another one.
+//
 // # Memory
 //
 // What packages walk, delta and snapshot have, [maxLinked] objects with several names, and for each file that

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,8 +104,8 @@ func TestReading(t *testing.T) {
 	})
 }
 
-// TestReadingUnheld: without a lease a store is read as well, and that is told: where it cannot be written to, where a prune goes on and
-// on, and where the lease is lost.
+// TestReadingUnheld: without a lease a store is read as well, and that is told: where it cannot be written to, and where a prune goes on
+// and on.
 func TestReadingUnheld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := object.NewMemory(object.MemoryOptions{})
@@ -130,15 +131,65 @@ func TestReadingUnheld(t *testing.T) {
 			t.Error(err)
 		}
 
-		r = newReader(time.Hour)
-		s := r.begin(t, store)
-		for info, err := range object.All(t.Context(), store, "leases/") {
-			if err = errors.Join(err, store.Delete(t.Context(), info.Key)); err != nil {
-				t.Fatal(err)
+	})
+}
+
+// TestReadingLost: a lease that is lost is taken again, when what has taken it for dead is done. A store that cannot be written to any more is
+// read without one.
+func TestReadingLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := object.NewMemory(object.MemoryOptions{})
+		r := newReader(time.Hour)
+		of := &onlySometimes{Store: store}
+		s := r.begin(t, of)
+		taken := func() {
+			for info, err := range object.All(t.Context(), store, "leases/") {
+				if err = errors.Join(err, store.Delete(t.Context(), info.Key)); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
+		taken()
+		p, err := pruned(t, store)
+		if err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(5 * time.Minute)
-		r.told(t, "lease: STORE is read without a lease from now on: do not forget and prune there")
+		r.told(t, "lease: STORE is read without a lease for a while", "waiting: ")
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		r.told(t, "without a lease for a while", "waiting: ", "lease: STORE is read with a lease again")
+		if _, err := pruned(t, store); !errors.Is(err, lease.ErrHeld) {
+			t.Error(err)
+		}
+		taken()
+		of.never.Store(true)
+		time.Sleep(2 * time.Hour)
+		r.told(t, "without a lease for a while", "waiting: ", "with a lease again", "without a lease for a while", "without a lease from now on: do not forget and prune there")
 		s.held.end()
+
+		of.never.Store(false)
+		r = newReader(time.Hour)
+		s = r.begin(t, of)
+		taken()
+		of.never.Store(true)
+		time.Sleep(lease.Life)
+		s.held.end() // it does not wait for the lease
+		r.told(t, "without a lease for a while")
 	})
+}
+
+// onlySometimes is a store that may be written to at times.
+type onlySometimes struct {
+	object.Store
+	never atomic.Bool
+}
+
+func (s *onlySometimes) Put(ctx context.Context, key string, r io.Reader, o object.PutOptions) (object.Info, error) {
+	if s.never.Load() {
+		return object.Info{}, errUnwritable
+	}
+	return s.Store.Put(ctx, key, r, o)
 }

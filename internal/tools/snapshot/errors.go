@@ -19,6 +19,8 @@ var (
 	ErrName = errors.New("not a name of snapshots")
 	// ErrTooLong says that an object has more attributes, or pieces, than a snapshot can keep.
 	ErrTooLong = errors.New("more than a snapshot can keep of one object")
+	// ErrUnproved says that a root is in the store, and that what it leads to may have been removed meanwhile.
+	ErrUnproved = errors.New("what it needs may be missing: check the store, and forget what is damaged")
 	// ErrVersion says that a snapshot is of another version of the format.
 	ErrVersion = errors.New("the snapshot was made by another version of nfsbox")
 )

@@ -53,16 +53,16 @@ func (w *Writer) Checkpoint(ctx context.Context, m Meta) error {
 		return err
 	}
 	b, err := r.encode()
-	if err == nil {
-		err = w.prove(ctx)
-	}
 	if err != nil {
 		return err
 	}
 	now := w.sink.stored.Load() + w.sink.dup.Load()
 	w.marked.Store(now + max(w.every, checkpointShare*(now-before)))
-	_, err = w.store.Put(ctx, partialPrefix+m.Name, bytes.NewReader(b), object.PutOptions{Size: int64(len(b))})
-	return err
+	return w.proved(ctx, func() (key string, err error) {
+		key = partialPrefix + m.Name
+		_, err = w.store.Put(ctx, key, bytes.NewReader(b), object.PutOptions{Size: int64(len(b))})
+		return key, err
+	})
 }
 
 // settle has all stored that has a number by now.

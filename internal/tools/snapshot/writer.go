@@ -19,7 +19,7 @@ type Writer struct {
 	get   *getter
 	cuts  chan []byte // buffers of files that are cut; nil: not made yet
 
-	prove func(ctx context.Context) error // before a root is put
+	prove func(ctx context.Context) error // before a root is put, and behind it
 
 	partSize, maxDirHeld int // tests have others than the constants
 
@@ -60,7 +60,8 @@ func NewWriter(store object.Store) (*Writer, error) {
 // Plain has the content of files stored as it is, and not by zstd. It is called before all else.
 func (w *Writer) Plain() { w.sink.plain = true }
 
-// Prove has prove called before a snapshot is put: an error keeps it from being there. It is set before all else.
+// Prove has prove called before a root is put, which an error forbids, and behind it, when an error has it taken back: it may have taken
+// a while to be put. It is set before all else.
 func (w *Writer) Prove(prove func(ctx context.Context) error) { w.prove = prove }
 
 // Written says how many bytes the store got, and how many of what was written it had.
@@ -145,10 +146,37 @@ func (w *Writer) Finish(ctx context.Context, m Meta, root *Entry) (id string, er
 		return "", err
 	}
 	r.Packs = uses
-	if err := w.prove(ctx); err != nil {
+	err = w.proved(ctx, func() (key string, err error) {
+		id, err = r.store(ctx, w.store)
+		return rootKey(m.Name, id), err
+	})
+	if err != nil {
 		return "", err
 	}
-	return r.store(ctx, w.store)
+	return id, nil
+}
+
+// withdrawing bounds how long a root that was not proved is tried to be taken back. Then it stays, and that is ErrUnproved.
+const withdrawing = 30 * time.Second
+
+// proved calls put, which puts a root, if what that leads to is proved to be there before and behind.
+func (w *Writer) proved(ctx context.Context, put func() (key string, err error)) error {
+	if err := w.prove(ctx); err != nil {
+		return err
+	}
+	key, err := put()
+	if err != nil {
+		return err
+	}
+	if err = w.prove(ctx); err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawing)
+	defer cancel()
+	if derr := w.store.Delete(ctx, key); derr != nil {
+		return fmt.Errorf("%s was put, and could not be taken back: %w: %w: %w", key, ErrUnproved, err, derr)
+	}
+	return err
 }
 
 // root is a root object that leads to root. sums are those of all numbers, which are stored.

@@ -21,11 +21,11 @@
 //
 // A dead lease that is in the way is removed, and then the store is looked at again. A holder that was only asleep finds its lease gone when it
 // puts the next, as it asks for the one before after that; or when it proves it ([Lease.Prove]). What it does then is to stop: nothing
-// is published, nothing removed.
+// is published, nothing removed. It may take another lease ([Retake]), and begin again.
 //
 // # Proof
 //
-// A holder calls [Lease.Prove] right before it publishes a root, or removes objects. The proof is that the lease is there, and
+// A holder calls [Lease.Prove] right before it publishes a root, or removes objects, and behind the root again. The proof is that the lease is there, and
 // that it was put within [trust] by the holder's own monotonic clock. [Lease.Context] ends when the lease is lost.
 //
 // # Junk

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
@@ -38,6 +39,13 @@ type Options struct {
 	Waiting func(Holder)
 
 	process *process // tests are other processes
+}
+
+// OfCommand are the options of a command of this host, but for the kind: others read in the lease who has the store. rand is
+// cryptographically random.
+func OfCommand(command string, rand io.Reader) Options {
+	host, _ := os.Hostname() // a lease may lack it
+	return Options{Now: time.Now, Rand: rand, Host: host, Command: command}
 }
 
 func (o *Options) self() process {
