@@ -13,6 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -82,12 +83,19 @@ func copyTo(ctx context.Context, source, dest string, o *CopyOptions, sync *job.
 	if err != nil {
 		return sum, err
 	}
-	from, err := o.open(ctx, source)
+	call, reads := "Copy", (*place.Reading)(nil)
+	if sync != nil {
+		call = "Sync"
+	}
+	if !o.DryRun { // which leaves nothing anywhere
+		reads = reading(tracker, call)
+	}
+	from, err := o.open(ctx, source, place.Options{Reading: reads})
 	if err != nil {
 		return sum, err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := o.open(ctx, dest)
+	to, err := o.open(ctx, dest, place.Options{Change: true})
 	if err != nil {
 		return sum, err
 	}
@@ -119,12 +127,18 @@ func copyTo(ctx context.Context, source, dest string, o *CopyOptions, sync *job.
 	return sum, verdict(reached(err), s.Errors, 0)
 }
 
+// reading has prunes of other hosts keep a snapshot that a call of this package reads. Its notes are events.
+func reading(t *progress.Tracker, call string) *place.Reading {
+	return place.NewReading("jobs."+call, rand.Reader, func(kind, text string) { t.Report(progress.Event{Type: Note, Kind: kind, Message: text}) })
+}
+
 // open opens a place.
-func (o *Options) open(ctx context.Context, text string) (*place.Place, error) {
+func (o *Options) open(ctx context.Context, text string, how place.Options) (*place.Place, error) {
 	if o.Parallel < 0 || o.Parallel > job.MaxParallel {
 		return nil, fmt.Errorf("%w: %d files at once, 0 to %d are possible", ErrPlace, o.Parallel, job.MaxParallel)
 	}
-	p, err := place.Open(ctx, place.Meant(text), place.Options{OneFileSystem: o.OneFileSystem, Dial: o.Dial})
+	how.OneFileSystem, how.Dial = o.OneFileSystem, o.Dial
+	p, err := place.Open(ctx, place.Meant(text), how)
 	return p, reached(err)
 }
 

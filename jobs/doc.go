@@ -13,6 +13,10 @@
 // That is simpler than cp(1), whose copy goes into a directory that is there, under its own name. So a
 // second call means the same as the first.
 //
+// STORE::NAME[@ID][/PATH] is a place in a snapshot that nfsbox backup has made, which is read only. While Copy, Sync or Verify
+// reads it, a prune of another host keeps it: they wait for one that is under way, for 11 minutes at most, and have a lease in the store.
+// Where there can be none they go on, and events of type Note and of kind "lease" say so: an object that is removed meanwhile is an error then.
+//
 // # What a copy promises
 //
 // A file appears under its name when it is complete and safe on the disk; until then it has a temporary name

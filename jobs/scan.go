@@ -99,7 +99,7 @@ func Scan(ctx context.Context, tree string, o ScanOptions) (sum ScanSummary, err
 	if s.scan, err = scan.New(scan.Options{Now: began, Top: o.Top, Depth: o.depth(), Progress: s.counted}); err != nil {
 		return sum, fmt.Errorf("%w: %w", ErrPlace, err)
 	}
-	from, err := o.open(ctx, tree)
+	from, err := o.open(ctx, tree, place.Options{})
 	if err != nil {
 		return sum, err
 	}

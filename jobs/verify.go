@@ -7,6 +7,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
 )
 
 // VerifyOptions say what to compare.
@@ -45,7 +46,7 @@ func Verify(ctx context.Context, source, dest string, o VerifyOptions) (sum Veri
 	}
 	var sides [2]job.Place
 	for i, text := range [...]string{source, dest} {
-		p, oerr := o.open(ctx, text)
+		p, oerr := o.open(ctx, text, place.Options{Reading: reading(tracker, "Verify")})
 		if oerr != nil {
 			return sum, oerr
 		}
