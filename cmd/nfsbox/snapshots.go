@@ -211,7 +211,7 @@ func (c *snapshotsLsCmd) Run(e *env) error {
 		var refs []snapshot.Ref
 		for ref, err := range snapshot.Each(e.ctx, r.store, c.Name) {
 			switch {
-			case err != nil && snapshot.OfRoot(err) && ref.Name != "":
+			case err != nil && snapshot.IsOwn(err) && ref.Name != "":
 				r.failed(ref.Text(), fmt.Errorf("%s: %w", ref.Text(), err))
 				continue
 			case errors.Is(err, snapshot.ErrName):

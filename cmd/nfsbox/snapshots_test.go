@@ -200,6 +200,36 @@ func TestSnapshotsForeign(t *testing.T) {
 	}
 }
 
+// TestSnapshotsHidden: something else in the place of the directory of a name is named, and the snapshots of other names are listed, checked and
+// judged.
+func TestSnapshotsHidden(t *testing.T) {
+	store, tree := filepath.Join(t.TempDir(), "store"), t.TempDir()
+	keepSnapshot(t, store, tree, "a", time.Now())
+	other := keepSnapshot(t, store, tree, "home", time.Now())
+	keepSnapshot(t, store, tree, "work", time.Now())
+	for _, name := range []string{"a", "work"} {
+		dir := filepath.Join(store, "snapshots", name)
+		if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, said := ask(t, 2, "snapshots", "ls", store)
+	if !strings.Contains(out, other) || !strings.Contains(said, "object snapshots/a/: ") || !strings.Contains(said, "object snapshots/work/: ") {
+		t.Errorf("%s\n%s", out, said)
+	}
+	out, said = ask(t, 2, "snapshots", "check", "--no-progress", store)
+	if !strings.Contains(out, "damaged: object snapshots/a/: ") || !strings.Contains(out, "hurts work@: /") || !strings.Contains(said, "checked: 1 snapshot") {
+		t.Errorf("%s\n%s", out, said)
+	}
+	if _, said = ask(t, 2, "snapshots", "prune", "--no-progress", store); !strings.Contains(said, "nothing is removed") || !strings.Contains(said, "move what is not the store's out of it") {
+		t.Error(said)
+	}
+	if out, said = ask(t, 2, "snapshots", "forget", "--keep-last=1", store); !strings.Contains(out, "kept       "+other) || !strings.Contains(said, "snapshots/work/") {
+		t.Errorf("%s\n%s", out, said)
+	}
+	ask(t, 0, "ls", store+"::home")
+}
+
 // TestSnapshotsForget: what no rule keeps is forgotten, and nothing without a rule.
 func TestSnapshotsForget(t *testing.T) {
 	store, tree := filepath.Join(t.TempDir(), "store"), t.TempDir()

@@ -3,6 +3,7 @@ package object
 import (
 	"errors"
 	"io/fs"
+	"syscall"
 )
 
 // kind is an error of the contract. It may have a wider meaning in io/fs, under
@@ -65,6 +66,33 @@ func (e *ForeignError) Error() string { return ErrForeign.Error() + ": " + e.Wha
 
 // Unwrap returns ErrForeign.
 func (e *ForeignError) Unwrap() error { return ErrForeign }
+
+// HiddenError is the error of a listing that cannot look at any of the keys that begin with Prefix: something else has the place of their
+// directory, or it may not be read. What was before them was listed; a listing after After has the rest.
+type HiddenError struct {
+	Prefix string
+	After  string // greater than all of them
+	Err    error  // why
+}
+
+// Error implements error.
+func (e *HiddenError) Error() string {
+	return "what begins with " + quote(e.Prefix) + " cannot be listed: " + e.Err.Error()
+}
+
+// Unwrap returns the reason.
+func (e *HiddenError) Unwrap() error { return e.Err }
+
+// IsOwn reports whether an error is of one object, or one directory, and others of the store may well be read: it is corrupted, something
+// else has its place, this user may not read it, or the disk has failed there.
+func IsOwn(err error) bool {
+	for _, own := range []error{ErrCorrupted, ErrForeign, fs.ErrPermission, syscall.EIO} {
+		if errors.Is(err, own) {
+			return true
+		}
+	}
+	return false
+}
 
 // Error is the error of every call of a store: what was tried, on which key (for List,
 // which prefix), and why it failed.

@@ -50,7 +50,7 @@ type Store interface {
 	// What exists from the first page to the last is listed once. What comes or
 	// goes meanwhile may be listed or not. Where something else has the place of an
 	// object, the page ends before it, with More, and the next one is a
-	// [ForeignError].
+	// [ForeignError]; where a directory of objects cannot be read, a [HiddenError].
 	List(ctx context.Context, prefix, after string, limit int) (Page, error)
 
 	// Delete removes an object. It is no error if there is none. When Delete

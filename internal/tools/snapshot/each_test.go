@@ -93,7 +93,7 @@ func TestEachAround(t *testing.T) {
 		store.foreign, store.unreadable = refs[bad[0]].Key(), refs[bad[1]].Key()
 		n := 0
 		for ref, err := range Each(t.Context(), store, "") {
-			if want := n == bad[0] || n == bad[1]; ref.Text() != refs[n].Text() || (err != nil) != want || err != nil && !OfRoot(err) {
+			if want := n == bad[0] || n == bad[1]; ref.Text() != refs[n].Text() || (err != nil) != want || err != nil && !IsOwn(err) {
 				t.Errorf("%s: %v", ref.Text(), err)
 			}
 			if (n == bad[1]) != errors.Is(err, fs.ErrPermission) || (n == bad[0]) != errors.Is(err, ErrDamaged) {

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
@@ -61,8 +60,8 @@ func (s *Site) Path() string {
 type UsesOptions struct {
 	// Use is called for each use, perhaps several times for what neighbours share.
 	Use func(u *Use, at *Site) error
-	// Damaged is called for what cannot be read because an object is damaged; err Is ErrDamaged. The rest goes on. If it is
-	// nil, the first one ends all.
+	// Damaged is called for what cannot be read because of one object: it is damaged, or cannot be read itself; err [IsOwn]. The rest
+	// goes on. If it is nil, the first one ends all.
 	Damaged func(at *Site, err error) error
 	// All has what no other object is found by read as well: extended attributes, and the holes of files.
 	All bool
@@ -118,7 +117,7 @@ func (w *uses) fails(ctx context.Context, at *Site, err error) error {
 	if cerr := ctx.Err(); cerr != nil {
 		return cerr
 	}
-	if w.o.Damaged == nil || !errors.Is(err, ErrDamaged) {
+	if w.o.Damaged == nil || !IsOwn(err) {
 		return err
 	}
 	return w.o.Damaged(at, err)

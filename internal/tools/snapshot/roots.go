@@ -15,7 +15,7 @@ func (r *Ref) Key() string { return r.key() }
 
 // Roots lists the roots of a store without reading them, so also those that are damaged: of each Ref the name, the ID and Partial are
 // set. Those of one name are together, by time; checkpoints come last. If name is empty it lists all. A key among them that can be none of a
-// root is a [DamagedError]: something may be hidden by it.
+// root, or a directory of theirs that cannot be listed, is a [DamagedError]: something may be hidden by it.
 func Roots(ctx context.Context, s object.Store, name string) (roots []Ref, err error) {
 	for r, err := range EachRoot(ctx, s, name) {
 		if err != nil {
@@ -29,8 +29,8 @@ func Roots(ctx context.Context, s object.Store, name string) (roots []Ref, err e
 	return roots, nil
 }
 
-// EachRoot yields what [Roots] lists. A key that can be none of a root is yielded as a [DamagedError], and the others follow. Any other
-// error is the last.
+// EachRoot yields what [Roots] lists. What is a [DamagedError] there is yielded as such, and the others follow. Any other error is the
+// last.
 func EachRoot(ctx context.Context, s object.Store, name string) iter.Seq2[Ref, error] {
 	return func(yield func(Ref, error) bool) {
 		prefixes := []string{rootPrefix, partialPrefix}
@@ -43,16 +43,19 @@ func EachRoot(ctx context.Context, s object.Store, name string) iter.Seq2[Ref, e
 		}
 		for _, prefix := range prefixes {
 			for key, err := range keysOf(ctx, s, prefix) {
-				if err != nil {
+				hidden, is := errors.AsType[*object.HiddenError](err)
+				if err != nil && !is {
 					yield(Ref{}, err)
 					return
 				}
-				r, err := rootOf(key)
-				if err == nil && name != "" && r.Name != name {
+				r, rerr := rootOf(key)
+				switch {
+				case is:
+					err = damaged(key, hidden)
+				case rerr != nil:
+					err = damaged(key, rerr)
+				case name != "" && r.Name != name:
 					continue // it begins with this one
-				}
-				if err != nil {
-					err = damaged(key, err)
 				}
 				if !yield(r, err) {
 					return
@@ -63,13 +66,20 @@ func EachRoot(ctx context.Context, s object.Store, name string) iter.Seq2[Ref, e
 }
 
 // keysOf yields the keys of a prefix, in their order. One that something foreign has the place of is among them: reading it says
-// that it is damaged. An error is the last.
+// that it is damaged. Where some cannot be listed, what all of them begin with is yielded with an [object.HiddenError], and the others
+// follow. Any other error is the last.
 func keysOf(ctx context.Context, s object.Store, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for after, more := "", true; more; {
 			page, err := s.List(ctx, prefix, after, 0)
 			if foreign, ok := errors.AsType[*object.ForeignError](err); ok && foreign.Key > after {
 				page, err = object.Page{Objects: []object.Info{{Key: foreign.Key}}, More: true}, nil
+			}
+			if hidden, ok := errors.AsType[*object.HiddenError](err); ok && hidden.After > after {
+				if after = hidden.After; !yield(hidden.Prefix, err) {
+					return
+				}
+				continue
 			}
 			if err != nil {
 				yield("", err)

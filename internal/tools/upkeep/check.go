@@ -21,7 +21,7 @@ func Check(ctx context.Context, store object.Store, o CheckOptions) (sum CheckSu
 	if math.IsNaN(o.ReadData) || o.ReadData < 0 || o.ReadData > 1 {
 		return sum, fmt.Errorf("a part of %v to be read: give 0 to 1", o.ReadData)
 	}
-	c := &check{store: store, o: &o, sum: &sum, bad: newDamages()}
+	c := &check{store: store, o: &o, sum: &sum, bad: newDamages(), hurt: make(map[string]struct{})}
 	return sum, c.run(ctx)
 }
 
@@ -35,6 +35,7 @@ type check struct {
 	sum   *CheckSummary
 	bad   *damages
 	roots []snapshot.Ref
+	hurt  map[string]struct{} // snapshots
 }
 
 func (c *check) run(ctx context.Context) (err error) {
@@ -52,13 +53,16 @@ func (c *check) run(ctx context.Context) (err error) {
 	return c.tell(ctx)
 }
 
-// list lists the roots. What can be none is damage.
+// list lists the roots. What can be none is damage, and so is a directory of roots that cannot be listed.
 func (c *check) list(ctx context.Context) error {
 	for r, err := range snapshot.EachRoot(ctx, c.store, "") {
 		damage, junk := errors.AsType[*snapshot.DamagedError](err)
 		switch {
 		case junk:
-			c.bad.found(damage.Key, Format, damage.Err)
+			c.bad.found(damage.Key, problemOf(err), damage.Err)
+			if _, hidden := errors.AsType[*object.HiddenError](err); hidden {
+				c.hurtAll(c.bad.of[damage.Key], r.Text())
+			}
 		case err != nil:
 			return err
 		case len(c.roots) == maxRoots:
@@ -80,7 +84,7 @@ func (c *check) each(ctx context.Context, first bool, o snapshot.UsesOptions) er
 			return ctx.Err()
 		case errors.Is(err, object.ErrNotExist):
 			continue // it was forgotten, or its backup is done
-		case snapshot.OfRoot(err):
+		case snapshot.IsOwn(err):
 			if first {
 				c.bad.found(r.Key(), rootProblem(err), err)
 			}
@@ -93,8 +97,8 @@ func (c *check) each(ctx context.Context, first bool, o snapshot.UsesOptions) er
 			if o.Damaged != nil {
 				return o.Damaged(at, err)
 			}
-			if damage, ok := errors.AsType[*snapshot.DamagedError](err); ok && first {
-				c.bad.found(damage.Key, problemOf(err), damage.Err)
+			if key, why := snapshot.OfObject(err); first {
+				c.bad.found(key, problemOf(err), why)
 			}
 			return nil
 		}
@@ -125,15 +129,17 @@ func rootProblem(err error) Problem {
 	return Unreadable
 }
 
-// problemOf says what is wrong with the object of a DamagedError.
+// problemOf says what is wrong with the object that an error is about.
 func problemOf(err error) Problem {
-	switch {
+	switch _, err = snapshot.OfObject(err); {
 	case errors.Is(err, object.ErrNotExist):
 		return Missing
 	case errors.Is(err, object.ErrRange):
 		return Size
 	case errors.Is(err, object.ErrCorrupted), errors.Is(err, snapshot.ErrSum):
 		return Content
+	case object.IsOwn(err) && !errors.Is(err, object.ErrForeign):
+		return Unreadable
 	}
 	return Format
 }
@@ -141,7 +147,7 @@ func problemOf(err error) Problem {
 // objects compares what snapshots need with what the store lists.
 func (c *check) objects(ctx context.Context) error {
 	needs := newNeeds(roundObjects)
-	all := &listing{store: c.store}
+	all := &listing{store: c.store, around: func(key string, err error) { c.bad.found(key, problemOf(err), err) }}
 	for first := true; first || needs.next(); first = false {
 		err := c.each(ctx, first, snapshot.UsesOptions{All: first, Use: func(u *snapshot.Use, _ *snapshot.Site) error {
 			if u.Kind == snapshot.UseNumber {
@@ -194,7 +200,7 @@ func (c *check) lack(ctx context.Context, n *need) error {
 	switch {
 	case err == nil:
 		return c.have(&info, n)
-	case errors.Is(err, object.ErrNotExist), errors.Is(err, object.ErrCorrupted):
+	case errors.Is(err, object.ErrNotExist), object.IsOwn(err) && ctx.Err() == nil:
 		c.bad.found(key, problemOf(err), err)
 		return nil
 	}

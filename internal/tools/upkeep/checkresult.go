@@ -26,7 +26,8 @@ const (
 	Size    Problem = "size"    // it is shorter or longer than snapshots say
 	Content Problem = "content" // its bytes are not those that were put
 	Format  Problem = "format"  // its bytes are those that were put, and break the format, or their place in the snapshot
-	// Unreadable is a root that this user may not read, or of which the disk has failed.
+	// Unreadable is what this user may not read, or of which the disk has failed: an object, or all whose keys begin with Object, as their
+	// directory is.
 	Unreadable Problem = "unreadable"
 )
 
@@ -44,7 +45,8 @@ const MaxHurts = 100
 
 // Hurt is what cannot be restored as it was, because of a damage.
 type Hurt struct {
-	Snapshot string `json:"snapshot"` // as NAME@ID; "partial NAME" for what a backup has left to go on from
+	// Snapshot is NAME@ID; NAME@ if it is all of a name, as they cannot be listed; "partial NAME" for what a backup has left to go on from.
+	Snapshot string `json:"snapshot"`
 	// Path is a file, or a directory with all that is below it ("/" at its end), in the snapshot. "/" is all of it. What is no
 	// UTF-8 is in PathBytes as it is.
 	Path      string `json:"path"`

@@ -3,7 +3,6 @@ package upkeep
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -139,13 +138,20 @@ func (x *damage) add(in, path string, sum *CheckSummary) {
 	x.Hurts = append(x.Hurts, h)
 }
 
+// hurtAll notes that all of a snapshot is hurt.
+func (c *check) hurtAll(x *damage, in string) {
+	c.hurt[in] = struct{}{}
+	if x != nil { // else there are too many
+		x.add(in, "/", c.sum)
+	}
+}
+
 // tell finds out what the damages hurt, and reports them.
 func (c *check) tell(ctx context.Context) error {
 	if len(c.bad.of) == 0 {
 		return nil
 	}
 	bySum := make(map[object.Sum]*damage, len(c.bad.of))
-	hurt := make(map[string]struct{}) // snapshots
 	for key, x := range c.bad.of {
 		if sum, ok := object.ContentSum(key); ok {
 			bySum[sum] = x
@@ -153,13 +159,12 @@ func (c *check) tell(ctx context.Context) error {
 	}
 	for i := range c.roots {
 		if x := c.bad.of[c.roots[i].Key()]; x != nil && x.all {
-			x.add(c.roots[i].Text(), "/", c.sum)
-			hurt[c.roots[i].Text()] = struct{}{}
+			c.hurtAll(x, c.roots[i].Text())
 		}
 	}
 	hit := func(x *damage, at *snapshot.Site) {
 		x.hurt(c.bad.at, at, c.sum)
-		hurt[c.bad.at] = struct{}{}
+		c.hurt[c.bad.at] = struct{}{}
 	}
 	err := c.each(ctx, false, snapshot.UsesOptions{
 		All: true,
@@ -173,10 +178,9 @@ func (c *check) tell(ctx context.Context) error {
 			return nil
 		},
 		Damaged: func(at *snapshot.Site, err error) error {
-			if damage, ok := errors.AsType[*snapshot.DamagedError](err); ok {
-				if x := c.bad.of[damage.Key]; x != nil {
-					hit(x, at)
-				}
+			key, _ := snapshot.OfObject(err)
+			if x := c.bad.of[key]; x != nil {
+				hit(x, at)
 			}
 			return nil
 		},
@@ -185,7 +189,7 @@ func (c *check) tell(ctx context.Context) error {
 		return err
 	}
 	c.sum.Damaged = uint64(len(c.bad.of)) + c.bad.more
-	c.sum.HurtSnapshots = uint64(len(hurt))
+	c.sum.HurtSnapshots = uint64(len(c.hurt))
 	all := slices.SortedFunc(maps.Values(c.bad.of), func(a, b *damage) int { return cmp.Compare(a.Object, b.Object) })
 	for _, x := range all {
 		if c.o.Found != nil {

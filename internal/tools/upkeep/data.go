@@ -116,6 +116,10 @@ func (c *check) object(ctx context.Context, unpack *snapshot.Unpacker, refs []re
 		c.o.Progress.Add(progress.Bytes, uint64(len(b)))
 	}
 	corrupted := errors.Is(err, object.ErrCorrupted) || errors.Is(err, object.ErrNotExist)
+	if err != nil && !corrupted && object.IsOwn(err) && ctx.Err() == nil {
+		c.bad.found(key, Unreadable, err)
+		return nil
+	}
 	if err != nil && !corrupted {
 		return err
 	}

@@ -3,6 +3,7 @@ package upkeep
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
@@ -14,6 +15,10 @@ const contentPrefix = "sha256/"
 // listing goes through the content of a store once, a round of needs at a time.
 type listing struct {
 	store object.Store
+	// around, if not nil, is told what has the place of an object, or which ones cannot be listed, by what their keys begin with: the
+	// listing goes on behind that. Else it is its error.
+	around func(key string, err error)
+
 	after string // the key that was met last
 	page  []object.Info
 	end   bool
@@ -63,6 +68,9 @@ func (l *listing) join(ctx context.Context, r *round[need], have func(info *obje
 func (l *listing) next(ctx context.Context) (*object.Info, error) {
 	for len(l.page) == 0 && !l.end {
 		p, err := l.store.List(ctx, contentPrefix, l.after, 0)
+		if l.past(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -72,6 +80,23 @@ func (l *listing) next(ctx context.Context) (*object.Info, error) {
 		return nil, nil
 	}
 	return &l.page[0], nil
+}
+
+// past goes on behind what err is about, if that can be told.
+func (l *listing) past(err error) bool {
+	key, after := "", ""
+	if foreign, ok := errors.AsType[*object.ForeignError](err); ok {
+		key, after = foreign.Key, foreign.Key
+	}
+	if hidden, ok := errors.AsType[*object.HiddenError](err); ok {
+		key, after = hidden.Prefix, hidden.After
+	}
+	if l.around == nil || after <= l.after {
+		return false
+	}
+	l.after = after
+	l.around(key, err)
+	return true
 }
 
 // take goes on behind the object at hand.

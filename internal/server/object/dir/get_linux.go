@@ -67,6 +67,9 @@ func (s *Store) find(ctx context.Context, key string, content bool) (*opened, er
 	defer s.leave()
 	p, name := s.layout.Split(key)
 	f, err := s.folder(ctx, p, false)
+	if isOneOf(err, unix.ENOTDIR, unix.ELOOP) {
+		err = layout.Damaged("there is something else in the place of its directory")
+	}
 	if err != nil {
 		return nil, err
 	}

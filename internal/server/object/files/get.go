@@ -80,6 +80,9 @@ func (s *Store) find(ctx context.Context, key string, content bool) (o *opened, 
 		}
 		return err
 	})
+	if errors.Is(err, object.ErrForeign) {
+		err = layout.Damaged("there is something else in the place of its directory")
+	}
 	return o, err
 }
 

@@ -28,5 +28,5 @@
 // directory or an object of the store has its place, and something else is there (a symbolic
 // link, a pipe, a file for a directory), objects may be hidden. Then a listing is
 // [object.ErrForeign], and not short. If it is one object's place, the error says so
-// ([object.ForeignError]), and a listing can go on behind it.
+// ([object.ForeignError]), and a listing can go on behind it. So it is with a directory that may not be read ([object.HiddenError]).
 package layout

@@ -54,10 +54,14 @@ func (l Layout) List(ctx context.Context, t Tree, prefix, after string, limit in
 	w := &lister{l: l, t: t, ctx: ctx, prefix: prefix, after: after, want: limit + 1}
 	// What all keys that begin with prefix have in common needs no search.
 	base, _ := path.Split(prefix)
+	if !w.mayHold(base) {
+		return object.Page{}, nil
+	}
 	err = w.level(base)
+	_, hidden := errors.AsType[*object.HiddenError](err)
 	foreign := w.foreign != nil && errors.Is(err, w.foreign)
 	switch {
-	case foreign && len(w.page) > 0: // the next page begins there
+	case (foreign || hidden) && len(w.page) > 0: // the next page begins there
 		return object.Page{Objects: w.page[:min(limit, len(w.page))], More: true}, nil
 	case err != nil:
 		return object.Page{}, err
@@ -101,7 +105,7 @@ func (w *lister) level(base string) error {
 		return nil // nothing was ever put there
 	}
 	if err != nil {
-		return err
+		return w.hidden(base, err)
 	}
 	for !w.full() {
 		switch {
@@ -171,6 +175,9 @@ func (w *lister) bucket(base, group string, subs []string, left bool) ([]string,
 		if errors.Is(err, object.ErrNotExist) {
 			return subs, left, nil // it has gone meanwhile
 		}
+		if err != nil && len(group) == w.l.Fanout && !left && !slices.ContainsFunc(subs, func(s string) bool { return strings.HasPrefix(s, group) }) {
+			err = w.hidden(base+group, err) // no other directory has such keys
+		}
 		for len(found) > 0 && err == nil && !w.full() {
 			if len(subs) > 0 && subs[0] < found[0].Key {
 				err = w.level(base + subs[0])
@@ -190,6 +197,28 @@ func (w *lister) bucket(base, group string, subs []string, left bool) ([]string,
 		last, more = base+name, others && name != ""
 	}
 	return subs, left, nil
+}
+
+// hidden is the error of a directory that has all keys that begin with prefix. If it is the directory's own, a listing may go on behind
+// them.
+func (w *lister) hidden(prefix string, err error) error {
+	after, ok := behind(prefix)
+	if !ok || after <= w.after || !object.IsOwn(err) {
+		return err
+	}
+	return &object.HiddenError{Prefix: prefix, After: after, Err: err}
+}
+
+// behind is the least that may be a prefix of keys and is greater than all keys that begin with prefix; ok is false if there is none.
+func behind(prefix string) (after string, ok bool) {
+	for n := len(prefix); n > 0; n-- {
+		for c := prefix[n-1] + 1; c <= 'z'; c++ {
+			if after = prefix[:n-1] + string(c); object.CheckPrefix(after) == nil {
+				return after, true
+			}
+		}
+	}
+	return "", false
 }
 
 // objects are the next objects of a bucket. If something else is met in the place of one, those before it, and that one: it is
