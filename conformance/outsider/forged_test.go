@@ -16,11 +16,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // maxForgedMemory bounds what a run of the command may take when it reads what an enemy has written: a quarter of what the bombs among
 // the forgeries are unpacked to.
 const maxForgedMemory = 256 << 20
+
+// maxForgedTime bounds the processor time of such a run. Without a bound of their own, the repetitions among the forgeries take minutes.
+const maxForgedTime = 15 * time.Second
 
 // forger writes snapshots into a store that the command has made, in the formats that packages object/layout and snapshot describe.
 type forger struct {
@@ -80,6 +84,8 @@ type forgery struct {
 	lines string // of the list of the top directory, behind its head
 	// more are the objects of the numbers from 1 on; number 0 is the list.
 	more [][]byte
+	// apart are objects that have no number.
+	apart [][]byte
 	// spoil changes the sums of the numbers, or the root; nil: neither.
 	spoil func(sums []byte, root map[string]any) []byte
 	ls    int  // the status of ls
@@ -96,6 +102,9 @@ func (f *forger) put(x *forgery) {
 		sum, err := hex.DecodeString(f.content(b))
 		f.no(err)
 		sums = append(sums, sum...)
+	}
+	for _, b := range x.apart {
+		f.content(b)
 	}
 	root := map[string]any{
 		"magic": "nfsbox snapshot", "version": 1, "objects": len(sums) / sha256.Size,
@@ -132,7 +141,7 @@ func forgeries() []forgery {
 	bombSum := sha256.Sum256(bomb)
 	dir := func(list string) string { return entry("d", 2, `"list":`+list) }
 	inner := `{"dir":"way"}` + "\n" + entry("evil", 5, `"target":"x"`)
-	return []forgery{
+	all := []forgery{
 		{name: "slash", lines: entry("a/b", 5, `"target":"x"`), ls: 2},
 		{name: "dots", lines: entry("..", 2, `"list":{"part":0,"len":11}`), ls: 2},
 		{name: "nul", lines: entry("a\x00b", 5, `"target":"x"`), ls: 2},
@@ -160,9 +169,50 @@ func forgeries() []forgery {
 		// One of 5 names, of which the others are not there.
 		{name: "links", lines: entry("f", 1, `"nlink":5,"id":7,"size":0,"content":{}`), whole: true},
 		// A link that leads out, and a directory of the same name with something in it.
-		{name: "through", whole: true, more: [][]byte{framed([]byte(inner), 0)},
+		{name: "through", ls: 2, more: [][]byte{framed([]byte(inner), 0)},
 			lines: entry("way", 5, `"target":"../../outside"`) + entry("way", 2, fmt.Sprintf(`"list":{"part":1,"len":%d}`, len(inner)))},
 	}
+	return append(all, repetitions()...)
+}
+
+// repetitions name a few objects again and again.
+func repetitions() []forgery {
+	const names, numbers = 1000, 16_000 // of a table
+	var lines strings.Builder
+	for i := range names {
+		lines.WriteString(entry(fmt.Sprintf("n%05d", i), 5, `"target":"x"`))
+	}
+	// large are more parts than a reader keeps unpacked, of 8 MiB each. Their first lines are those of names.
+	var large [][]byte
+	for i := range 8 {
+		large = append(large, framed(fmt.Appendf([]byte(lines.String()), "%d", i), 61))
+	}
+	index := func(number func(i int) int) (index []byte, list string) {
+		index = []byte(`{"dir":"d"}` + "\n")
+		for i := range numbers {
+			index = fmt.Appendf(index, `{"first":"n%05d","part":%d}`+"\n", i, number(i))
+		}
+		return index, fmt.Sprintf(`{"part":0,"index":{"n":%d,"sum":"%x"}}`, len(index), sha256.Sum256(index))
+	}
+	// each gives the parts many numbers, one after another.
+	each := func(sums []byte, root map[string]any) []byte {
+		parts := sums[sha256.Size:]
+		all := slices.Clone(sums)
+		for len(all) < (numbers+1)*sha256.Size {
+			all = append(all, parts...)
+		}
+		all = all[:(numbers+1)*sha256.Size]
+		root["objects"] = numbers + 1
+		return all
+	}
+	var list []forgery
+	for name, parts := range map[string][][]byte{"samenames": {framed([]byte(lines.String()), 0)}, "largeparts": large} {
+		b, l := index(func(i int) int { return i + 1 })
+		list = append(list, forgery{name: name, lines: entry("d", 2, `"list":`+l), more: parts, apart: [][]byte{b}, spoil: each})
+	}
+	b, l := index(func(i int) int { return 1 + i%len(large) })
+	list = append(list, forgery{name: "onenumber", lines: entry("d", 2, `"list":`+l), more: large, apart: [][]byte{b}})
+	return list
 }
 
 // tried runs the command, which ends in good order, and within its memory.
@@ -172,6 +222,9 @@ func (f *forger) tried(name string, args ...string) *result {
 	r := f.finish(cmd)
 	if used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); !ok || used.Maxrss<<10 > maxForgedMemory {
 		f.Errorf("%s: %v took %d KiB", name, args, used.Maxrss)
+	}
+	if took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); took > maxForgedTime {
+		f.Errorf("%s: %v took %v of the processor", name, args, took)
 	}
 	if r.status > 4 || strings.Contains(r.stderr, "goroutine ") || len(r.stdout)+len(r.stderr) > 1<<20 {
 		f.Errorf("%s: %v: status %d\n%.2000s\n%.2000s", name, args, r.status, r.stdout, r.stderr)
@@ -202,6 +255,9 @@ func TestForgedStore(t *testing.T) {
 		if r := f.tried(x.name, "ls", "-l", at); r.status != x.ls {
 			t.Errorf("%s: ls ends with %d, want %d: %s%s", x.name, r.status, x.ls, r.stdout, r.stderr)
 		}
+		if x.apart != nil {
+			f.tried(x.name, "find", at)
+		}
 		if r := f.tried(x.name, "restore", "-q", "--no-owner", at, b.path("out", x.name)); !x.whole && r.status == 0 {
 			t.Errorf("%s: it is restored: %s", x.name, r.stderr)
 		}
@@ -217,7 +273,7 @@ func TestForgedStore(t *testing.T) {
 		}
 	}
 	for i := range all {
-		if x := &all[i]; hurt[x.name] == x.whole && x.name != "through" {
+		if x := &all[i]; hurt[x.name] == x.whole {
 			t.Errorf("%s: check says that it is hurt: %v", x.name, hurt[x.name])
 		}
 	}

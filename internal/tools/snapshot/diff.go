@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -231,6 +232,7 @@ type lister struct {
 	i    int   // chunk
 	off  int64 // in it
 	last string
+	bad  map[object.Sum]struct{} // parts that have failed here, and tables that lead to them
 }
 
 // row is a line of a directory.
@@ -244,6 +246,10 @@ type row struct {
 // next is the line at hand; nil: there is none.
 func (l *lister) next(ctx context.Context) (*row, error) {
 	for l.i < len(l.d.list) {
+		if l.known(ctx) {
+			l.i, l.off = l.i+1, 0
+			continue
+		}
 		b, base, key, err := l.s.chunk(ctx, &l.d.list[l.i])
 		if err != nil {
 			return nil, err
@@ -257,8 +263,8 @@ func (l *lister) next(ctx context.Context) (*row, error) {
 			return nil, damaged(key, err)
 		}
 		name, err := lineName(line)
-		if err == nil && name <= l.last {
-			err = errors.New("its names are not in order")
+		if err == nil && (name <= l.last || !l.d.holds(l.i, name)) {
+			err = errOrder
 		}
 		if err != nil {
 			return nil, damaged(key, err)
@@ -266,6 +272,32 @@ func (l *lister) next(ctx context.Context) (*row, error) {
 		return &row{name, line, key, base + l.off}, nil
 	}
 	return nil, nil
+}
+
+// pass goes on behind the part at hand, which has failed: so has each further number that leads to it. They are not read again.
+func (l *lister) pass(err error) {
+	key, _ := OfObject(err)
+	if sum, ok := object.ContentSum(key); ok {
+		if l.bad == nil {
+			l.bad = make(map[object.Sum]struct{})
+		}
+		l.bad[sum] = struct{}{}
+	}
+	l.i, l.off = l.i+1, 0
+}
+
+// known reports whether the part at hand has failed here before.
+func (l *lister) known(ctx context.Context) bool {
+	number := l.d.list[l.i].part
+	if len(l.bad) == 0 || number < 0 || number >= l.s.objects {
+		return false
+	}
+	if _, bad := l.bad[object.Sum(l.s.tables[number/tableObjects].Sum)]; bad {
+		return true
+	}
+	sum, err := l.s.numbered(ctx, number)
+	_, bad := l.bad[sum]
+	return err == nil && bad
 }
 
 // place is where a line is.

@@ -43,7 +43,9 @@
 //
 // All lengths, numbers and names are checked before they are used. Nothing is unpacked beyond its bound. The
 // head of a directory has to be of the path that led there, so no directory is in itself, or in two places;
-// the exception are paths of more than vfs.MaxPath bytes, which heads do not have. What is
+// the exception are paths of more than vfs.MaxPath bytes, which heads do not have. An index has its parts in the order of their
+// numbers, and a name has to be where a search would find it: so no name of a directory is met twice, however many numbers lead to the
+// same lines. What has failed in a directory is not read again for it. What is
 // missing, changed or breaks the format is a [DamagedError], which names the object.
 //
 // # Mending

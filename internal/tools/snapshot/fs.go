@@ -235,6 +235,7 @@ func (v *view) list(ctx context.Context, d *dir, i int, from int64, yield func(*
 	if from > int64(len(b)) || from > 0 && b[from-1] != '\n' {
 		return false, vfs.ErrBadCookie
 	}
+	last := ""
 	for off := from; off < int64(len(b)); {
 		if err := ctx.Err(); err != nil {
 			return false, err
@@ -247,6 +248,10 @@ func (v *view) list(ctx context.Context, d *dir, i int, from int64, yield func(*
 		if err != nil {
 			return false, damaged(key, err)
 		}
+		if e.Name <= last || !d.holds(i, e.Name) {
+			return false, damaged(key, errOrder)
+		}
+		last = e.Name
 		at := below(&d.at, &d.head, e.Name, d.list[i].part, base+off)
 		off += int64(len(row)) + 1
 		next := vfs.Pos{Cookie: uint64(i)<<cookieBits | uint64(off), Verf: vfs.Verifier(v.s.tag)}

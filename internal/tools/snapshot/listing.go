@@ -85,7 +85,8 @@ func decodeIndex(b []byte) (h head, spans []span, err error) {
 		if p.Part < 0 || p.Part >= maxObjects {
 			return h, nil, fmt.Errorf("a part of number %d", p.Part)
 		}
-		if n := len(spans); n > 0 && spans[n-1].first >= string(p.First) {
+		// Parts get their numbers in the order of their names. So an index names no part twice.
+		if n := len(spans); n > 0 && (spans[n-1].first >= string(p.First) || spans[n-1].part >= p.Part) {
 			return h, nil, errors.New("the index is not in order")
 		}
 		spans = append(spans, span{first: string(p.First), part: p.Part})

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
@@ -78,7 +79,7 @@ const (
 // Uses goes through all that a snapshot has, in the order of the tree, and says which objects it needs. It reads the manifest once, or nearly so: it
 // holds a place for each directory on the way down. names is how many it has met.
 func (s *Snapshot) Uses(ctx context.Context, o UsesOptions) (names uint64, err error) {
-	w := &uses{s: s, o: &o, deep: make(map[[2]int64]struct{})}
+	w := &uses{s: s, o: &o, deep: make(map[[2]int64]struct{}), lost: make(map[int64]error)}
 	if err := w.tables(ctx); err != nil {
 		return 0, err
 	}
@@ -102,6 +103,7 @@ type uses struct {
 	spans int
 	names uint64
 	deep  map[[2]int64]struct{}
+	lost  map[int64]error // tables that cannot be read, by their place
 }
 
 // level is a directory on the way down.
@@ -163,10 +165,7 @@ func (w *uses) step(ctx context.Context) error {
 	l := w.way[len(w.way)-1].list
 	r, err := l.next(ctx)
 	if err != nil {
-		if l.i++; l.i >= len(l.d.list) { // the names of further parts can be read
-			w.up()
-		}
-		l.off = 0
+		l.pass(err) // the names of further parts can be read
 		return w.fails(ctx, w.site("", true), err)
 	}
 	if r == nil {
@@ -264,9 +263,22 @@ func (w *uses) bounds(e *Entry, d *dir) error {
 	return nil
 }
 
+// numbered is the sum of the object of a number. A table that cannot be read is asked for once.
+func (w *uses) numbered(ctx context.Context, number int64) (sum object.Sum, err error) {
+	table := number / tableObjects
+	if err := w.lost[table]; err != nil {
+		return sum, err
+	}
+	sum, err = w.s.numbered(ctx, number)
+	if key, _ := OfObject(err); err != nil && key != w.s.key() && ctx.Err() == nil {
+		w.lost[table] = err
+	}
+	return sum, err
+}
+
 // part reports the use of a part.
 func (w *uses) part(ctx context.Context, number int64, site *Site) error {
-	sum, err := w.s.numbered(ctx, number)
+	sum, err := w.numbered(ctx, number)
 	if err != nil {
 		return w.fails(ctx, site, err)
 	}
@@ -282,9 +294,21 @@ func (w *uses) file(ctx context.Context, c *Content, size int64, site *Site) err
 			return err
 		}
 	}
+	met := make(map[digest]int64) // lists: what is the same over and over has the same ones
 	for i := range c.Lists {
-		data += c.Lists[i].Data
-		if err := w.list(ctx, &c.Lists[i], site); err != nil {
+		l := &c.Lists[i]
+		data += l.Data
+		before, again := met[l.Sum]
+		if met[l.Sum] = l.Data; again && before == l.Data {
+			continue
+		}
+		err := errSizes
+		if again {
+			err = w.fails(ctx, site, damaged(object.ContentKey(object.Sum(l.Sum)), err))
+		} else {
+			err = w.list(ctx, l, site)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -305,6 +329,9 @@ func (w *uses) file(ctx context.Context, c *Content, size int64, site *Site) err
 	}
 	return nil
 }
+
+// errSizes says that a file has one list twice, with different sizes.
+var errSizes = errors.New("one list has two sizes")
 
 // list reports what the pieces of a list need.
 func (w *uses) list(ctx context.Context, l *List, site *Site) error {
@@ -332,7 +359,7 @@ func (w *uses) data(ctx context.Context, p *Piece, site *Site) error {
 	if p.Pack == nil {
 		return w.own(UseData, p, site)
 	}
-	sum, err := w.s.numbered(ctx, *p.Pack)
+	sum, err := w.numbered(ctx, *p.Pack)
 	if err != nil {
 		return w.fails(ctx, site, err)
 	}

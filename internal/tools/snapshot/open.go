@@ -237,6 +237,14 @@ type chunk struct {
 	off, len int64 // len 0: the whole part
 }
 
+// holds reports whether a name may be in a chunk. So no name is in two, though an index may lead to the same lines by several numbers.
+func (d *dir) holds(i int, name string) bool {
+	return name >= d.list[i].first && (i+1 == len(d.list) || name < d.list[i+1].first)
+}
+
+// errOrder says that names are not where a search would find them.
+var errOrder = errors.New("its names are not in order")
+
 // errPath says that two directories have one list, or that one is in itself.
 var errPath = errors.New("the list is that of another directory")
 
