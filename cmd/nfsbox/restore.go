@@ -146,7 +146,7 @@ func (c *cpCmd) prepare(e *env, po place.Options, t *progress.Tracker) error {
 		return aboutStore(store, err)
 	}
 	seen := cmp.Or(ref.Looked, new(snapshot.Looked))
-	c.sync.OwnLists, c.sync.OwnXattrs = !seen.ACLs, !seen.Xattrs || !seen.Privileged
+	c.sync.OwnLists, c.sync.OwnXattrs = !seen.ACLs, !seen.Xattrs || !seen.Privileged || !seen.Special
 	f := r.snap.FS()
 	root, _, err := f.Root(e.ctx)
 	if err != nil {

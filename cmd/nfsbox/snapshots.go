@@ -334,7 +334,8 @@ func lookedText(l *snapshot.Looked) string {
 	for _, x := range []struct {
 		is   bool
 		what string
-	}{{l.ACLs, "access control lists"}, {l.Xattrs && !l.Privileged, "extended attributes that users are shown"}, {l.Xattrs && l.Privileged, "extended attributes"}} {
+	}{{l.ACLs, "access control lists"}, {l.Xattrs && !l.Privileged, "extended attributes that users are shown"}, {l.Xattrs && l.Privileged, "extended attributes"},
+		{l.Xattrs && !l.Special, "those of symbolic links and special files not"}} {
 		if x.is {
 			all = append(all, x.what)
 		}

@@ -46,9 +46,13 @@ type past struct {
 	fs      vfs.FS
 	partial bool      // it is the one of a backup that was stopped
 	since   time.Time // times that are later say nothing: a change behind them may have left no trace
-	sees    bool      // it was shown of each object all that is shown now
 	change  Change    // which differences count
+
+	looked, now *snapshot.Looked // what it was shown of each object, and what is shown now
 }
+
+// sees reports whether it was shown of objects of a type all that is shown now.
+func (s *past) sees(t vfs.Type) bool { return s.looked.Covers(s.now, t) }
 
 // earlier is what earlier snapshots have of the tree, as the right side of the join: of what several have, the first one's.
 // What of them is damaged they do not have: that is told, and read.
@@ -83,7 +87,7 @@ func (r *run) earlier(timeDelta time.Duration) *earlier {
 func (r *run) past(s *snapshot.Snapshot, timeDelta time.Duration) *past {
 	ref := s.Ref()
 	p := &past{
-		s: s, fs: s.FS(), partial: ref.Partial, change: r.o.Change, sees: ref.Looked.Covers(*r.sight.looked()),
+		s: s, fs: s.FS(), partial: ref.Partial, change: r.o.Change, looked: ref.Looked, now: r.sight.looked(),
 		since: ref.Time.Add(-max(timeDelta, ref.TimeDelta, minDelta)),
 	}
 	if now := &r.o.Meta; ref.Source != now.Source || ref.Host != now.Host && !strings.Contains(now.Source, "://") {

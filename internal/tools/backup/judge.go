@@ -74,7 +74,7 @@ func (r *run) judge(ctx context.Context, a *vfs.Attr, there *vfs.Entry) (v verdi
 		return verdict{why: "damaged"}, nil
 	}
 	v.from = from
-	v.blind = !from.sees || !a.Ctime.Equal(there.Attr.Ctime)
+	v.blind = !from.sees(a.Type) || !a.Ctime.Equal(there.Attr.Ctime)
 	return v, err
 }
 
@@ -121,5 +121,5 @@ func (s *past) differs(a, b *vfs.Attr) string {
 
 // same reports whether a directory is the one that the snapshot has, with the lists and extended attributes that it had.
 func (s *past) same(a, b *vfs.Attr) bool {
-	return s.sees && b.Type == vfs.TypeDir && a.FileID == b.FileID && a.Ctime.Equal(b.Ctime) && !a.Ctime.After(s.since)
+	return s.sees(b.Type) && b.Type == vfs.TypeDir && a.FileID == b.FileID && a.Ctime.Equal(b.Ctime) && !a.Ctime.After(s.since)
 }

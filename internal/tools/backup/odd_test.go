@@ -1,7 +1,9 @@
 package backup
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/base/filter"
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -318,6 +321,59 @@ func TestProve(t *testing.T) {
 	for _, prefix := range []string{"snapshots/", "partial/"} {
 		if page, err := b.store.List(t.Context(), prefix, "", 0); err != nil || len(page.Objects) > 0 {
 			t.Errorf("%s: %v, %v", prefix, page, err)
+		}
+	}
+}
+
+// labelled is a tree whose symbolic links have an extended attribute.
+type labelled struct {
+	*memfs.FS
+	asked atomic.Int64
+}
+
+func (l *labelled) isLink(ctx context.Context, h vfs.Handle) bool {
+	a, err := l.GetAttr(ctx, h, vfs.MaskV3)
+	return err == nil && a.Type == vfs.TypeSymlink
+}
+
+func (l *labelled) Xattrs(ctx context.Context, h vfs.Handle) ([]string, error) {
+	l.asked.Add(1)
+	if l.isLink(ctx, h) {
+		return []string{"trusted.label"}, nil
+	}
+	return l.FS.Xattrs(ctx, h)
+}
+
+func (l *labelled) Xattr(ctx context.Context, h vfs.Handle, name string) ([]byte, error) {
+	if l.isLink(ctx, h) {
+		return []byte("value"), nil
+	}
+	return l.FS.Xattr(ctx, h, name)
+}
+
+// TestLooksForMore has a snapshot of a version that has not looked for the extended attributes of symbolic links: the next one asks for them,
+// once, and for those of nothing else.
+func TestLooksForMore(t *testing.T) {
+	b := newBed(t)
+	b.create(b.root, "link", vfs.CreateHow{Type: vfs.TypeSymlink, Target: "nowhere"})
+	b.file(b.root, "f", "content")
+	b.backup()
+	key := b.keys("snapshots/")[0]
+	line, _, _ := bytes.Cut(b.get(key), []byte("\n"))
+	older := bytes.Replace(line, []byte(`,"special":true`), nil, 1)
+	if len(older) == len(line) {
+		t.Fatalf("%s", line)
+	}
+	b.put(key, fmt.Appendf(older, "\n%x\n", sha256.Sum256(older)))
+	fs := &labelled{FS: b.fs}
+	for _, want := range []int64{1, 0} {
+		fs.asked.Store(0)
+		o := b.options()
+		o.FS = fs
+		sum, s := b.run(o)
+		names, err := s.FS().(vfs.Xattrer).Xattrs(t.Context(), lookup(t, s, "link"))
+		if err != nil || len(names) != 1 || fs.asked.Load() != want || sum.Read != 0 {
+			t.Errorf("%q, %v; %d were asked: %+v", names, err, fs.asked.Load(), sum)
 		}
 	}
 }

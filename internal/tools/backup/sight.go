@@ -41,10 +41,8 @@ func (s *sight) begin(o *Options) {
 func (s *sight) looked() *snapshot.Looked {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &snapshot.Looked{
-		ACLs: s.acl != nil && len(s.blind[lists]) == 0, Xattrs: s.xattr != nil && len(s.blind[xattrs]) == 0,
-		Privileged: s.privileged,
-	}
+	attributes := s.xattr != nil && len(s.blind[xattrs]) == 0
+	return &snapshot.Looked{ACLs: s.acl != nil && len(s.blind[lists]) == 0, Xattrs: attributes, Privileged: s.privileged, Special: attributes}
 }
 
 // cannot notes that the file system of a does not have what.

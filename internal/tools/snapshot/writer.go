@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // Writer writes a snapshot to a store. It is safe for concurrent use, but for Finish. What it has written
@@ -113,14 +114,17 @@ type Looked struct {
 	ACLs       bool `json:"acls,omitempty"`       // access control lists
 	Xattrs     bool `json:"xattrs,omitempty"`     // extended attributes
 	Privileged bool `json:"privileged,omitempty"` // extended attributes that only root is shown, too
+	Special    bool `json:"special,omitempty"`    // extended attributes of symbolic links and special files, too
 }
 
-// Covers reports whether all that other could see was seen, too. A nil Looked has seen nothing.
-func (l *Looked) Covers(other Looked) bool {
+// Covers reports whether all that other could see of an object of that type was seen, too. A nil Looked has seen nothing.
+func (l *Looked) Covers(other *Looked, of vfs.Type) bool {
 	if l == nil {
 		l = new(Looked)
 	}
-	return (l.ACLs || !other.ACLs) && (l.Xattrs || !other.Xattrs) && (l.Privileged || !other.Xattrs || !other.Privileged)
+	special := of != vfs.TypeReg && of != vfs.TypeDir
+	return (l.ACLs || !other.ACLs) && (l.Xattrs || !other.Xattrs) && (l.Privileged || !other.Xattrs || !other.Privileged) &&
+		(l.Special || !other.Special || !special)
 }
 
 // Finish makes the snapshot visible. root is the entry of its top directory, closed. The id of the snapshot
