@@ -13,8 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nfsbox/nfsbox/export"
+	"github.com/nfsbox/nfsbox/internal/testkit/expect"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/internal/tools/mountopt"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
+	"github.com/nfsbox/nfsbox/nfsserver"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -140,6 +144,7 @@ func TestBackground(t *testing.T) {
 
 // TestPassing: only a server that has said nothing is tried again.
 func TestPassing(t *testing.T) {
+	_, none := place.OpenStore(t.Context(), t.TempDir(), place.StoreOptions{})
 	for _, c := range []struct {
 		err  error
 		want bool
@@ -147,11 +152,51 @@ func TestPassing(t *testing.T) {
 		{fmt.Errorf("x: %w", place.ErrUnreachable), true},
 		{fmt.Errorf("x: %w: %w", place.ErrUnreachable, vfs.ErrAccess), false},
 		{fmt.Errorf("x: %w: %w: %w", place.ErrUnreachable, vfs.ErrIO, vfs.ErrNoAnswer), true},
+		{fmt.Errorf("x: %w: %w", place.ErrUnreachable, syscall.EACCES), false},
+		{none, false},
 		{vfs.ErrNoEnt, false},
 		{place.ErrUsage, false},
 	} {
 		if got := passing(c.err); got != c.want {
 			t.Errorf("%v: %t", c.err, got)
+		}
+	}
+}
+
+// served serves a file system in memory on loopback until the test ends, and is its URL without a path.
+func served(t *testing.T, f vfs.FS) string {
+	t.Helper()
+	table, err := export.NewTable(export.Key{1, 2, 3}, export.Export{Path: "/e", FS: f})
+	expect.OK(t, err)
+	srv, err := nfsserver.New(nfsserver.Options{Exports: table})
+	expect.OK(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	expect.OK(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	t.Cleanup(func() {
+		expect.OK(t, srv.Close())
+		if err := <-ended; !errors.Is(err, nfsserver.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	return "nfs://" + l.Addr().String()
+}
+
+// TestNoStore: where a server answers that there is no store, or nothing at all, the mount of a snapshot has failed at once.
+func TestNoStore(t *testing.T) {
+	f := memfs.New(memfs.Options{Now: time.Now})
+	root, _, err := f.Root(t.Context())
+	expect.OK(t, err)
+	_, _, _, err = f.Create(t.Context(), root, "empty", &vfs.CreateHow{Type: vfs.TypeDir})
+	expect.OK(t, err)
+	url := served(t, f)
+	for _, path := range []string{"/e/none", "/e/none/below", "/e/empty", "/other"} {
+		m, err := Parse(url + path + "::home")
+		expect.OK(t, err)
+		o := Options{Mount: m, Dir: t.TempDir(), Note: func(text string) { t.Errorf("%s: noted: %s", path, text) }, Ready: func(*Mounted) error { return nil }}
+		if r, err := Run(t.Context(), o); !errors.Is(err, place.ErrUnreachable) || r != nil {
+			t.Errorf("%s: %+v, %v", path, r, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"time"
@@ -162,12 +163,14 @@ func (o *Options) tryOne(ctx context.Context) (*place.Place, error) {
 	return nil, errors.Join(err, p.Close())
 }
 
-// passing reports whether an error may pass: the server has said nothing.
+// passing reports whether an error may pass: the server has said nothing. That there is no store is an answer, and so is one that may not
+// be read.
 func passing(err error) bool {
-	if _, none := errors.AsType[*place.NoExport](err); none || !errors.Is(err, place.ErrUnreachable) {
+	if _, none := errors.AsType[*place.NoExport](err); none || !errors.Is(err, place.ErrUnreachable) || errors.Is(err, place.ErrNoStore) {
 		return false
 	}
 	_, answered := vfs.StatusOf(err)
+	answered = answered || errors.Is(err, fs.ErrPermission) // of a bucket
 	return !answered || errors.Is(err, vfs.ErrNoAnswer)
 }
 
