@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -242,6 +243,63 @@ func TestRepackLinks(t *testing.T) {
 	b.wantSame(s)
 	if uses := s.PackUses(); len(uses) != 1 || uses[0].Len != 3*5_001 || uses[0].Used != uses[0].Len || sum.Repacked != 3 || sum.Read != 0 || sum.Files != 6 {
 		t.Errorf("%+v: %+v", uses, sum)
+	}
+}
+
+// reads counts the reads of each object of a store, and what was read of it.
+type reads struct {
+	object.Store
+	mu    sync.Mutex
+	calls map[string]int
+	bytes map[string]int64
+}
+
+func (r *reads) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, object.Info, error) {
+	b, info, err := r.Store.Get(ctx, key, off, n)
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.calls[key]++
+		if n < 0 {
+			n = info.Size
+		}
+		r.bytes[key] += min(n, info.Size-off)
+	}
+	return b, info, err
+}
+
+// TestRepackReads wants neighbours in a pack to be read together, where much of it is copied, and by themselves where little is.
+func TestRepackReads(t *testing.T) {
+	for _, kept := range []int{2, 20} { // one of so many
+		b := newBed(t)
+		const files = 500
+		for i := range uint64(files) {
+			b.file(b.root, fmt.Sprintf("f%03d", i), small(i))
+		}
+		b.backup()
+		for i := range files {
+			if i%kept != 0 || i == 0 { // less than half
+				b.remove(fmt.Sprintf("f%03d", i))
+			}
+		}
+		b.backup()
+		pack, length := "", 0
+		for _, key := range b.keys("sha256/") {
+			if n := len(b.get(key)); n > length {
+				pack, length = key, n
+			}
+		}
+		store := &reads{Store: b.store, calls: make(map[string]int), bytes: make(map[string]int64)}
+		b.store = store
+		sum, s := b.backup()
+		b.wantSame(s)
+		calls, read := store.calls[pack], store.bytes[pack]
+		if sum.Repacked != files/uint64(kept)-1 || sum.Read != 0 {
+			t.Errorf("%+v", sum)
+		}
+		if near := kept == 2; near && (calls > length>>20+1 || read > int64(length)) || !near && (calls != int(sum.Repacked) || uint64(read) != sum.RepackedBytes) {
+			t.Errorf("one of %d: %d reads of %d bytes of %d", kept, calls, read, length)
+		}
 	}
 }
 

@@ -189,8 +189,55 @@ func (g *getter) stored(ctx context.Context, key string, p *Piece) ([]byte, erro
 	return g.read(ctx, key, p.At, p.stored(), p.stored(), object.Sum(p.Sum))
 }
 
+// block is how much of a pack is read at once where much of it is to be copied, in bytes: a call to a bucket takes as long as so many bytes.
+const block = 1 << 20
+
+// near is stored for a piece of a pack of that length of which others are asked for as well: they share blocks of it.
+func (g *getter) near(ctx context.Context, key string, length int64, p *Piece) ([]byte, error) {
+	b := make([]byte, 0, p.stored())
+	for end := p.At + p.stored(); p.At+int64(len(b)) < end; {
+		at := p.At + int64(len(b))
+		from := at / block * block
+		n := min(block, length-from)
+		if at >= from+n {
+			return nil, damaged(key, fmt.Errorf("it has %d bytes, and %d are needed: %w", length, end, object.ErrRange))
+		}
+		part, err := g.shared(ctx, where{key, from, n}, func() ([]byte, error) {
+			release, err := g.enter(ctx, n)
+			if err != nil {
+				return nil, err
+			}
+			defer release()
+			return g.bytes(ctx, key, from, n, n)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if int64(len(part)) < n {
+			return nil, damaged(key, fmt.Errorf("it ends before byte %d: %w", from+n, object.ErrRange))
+		}
+		b = append(b, part[at-from:min(n, end-from)]...)
+	}
+	if object.SumOf(b) != object.Sum(p.Sum) {
+		return nil, damaged(key, fmt.Errorf("%w than %v", ErrSum, object.Sum(p.Sum)))
+	}
+	return b, nil
+}
+
 // read reads n bytes of an object (-1: to its end), most at most, that have the sum.
 func (g *getter) read(ctx context.Context, key string, off, n, most int64, sum object.Sum) ([]byte, error) {
+	b, err := g.bytes(ctx, key, off, n, most)
+	if err == nil && object.SumOf(b) != sum {
+		err = damaged(key, fmt.Errorf("%w than %v", ErrSum, sum))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// bytes reads n bytes of an object (-1: to its end), most at most, whatever they are.
+func (g *getter) bytes(ctx context.Context, key string, off, n, most int64) ([]byte, error) {
 	r, info, err := g.store.Get(ctx, key, off, n)
 	if err != nil {
 		return nil, lost(key, err)
@@ -206,9 +253,6 @@ func (g *getter) read(ctx context.Context, key string, off, n, most int64, sum o
 		b = b[:len(b)+got]
 		switch {
 		case errors.Is(err, io.EOF):
-			if object.SumOf(b) != sum {
-				return nil, damaged(key, fmt.Errorf("%w than %v", ErrSum, sum))
-			}
 			return b, nil
 		case err != nil:
 			return nil, lost(key, err)

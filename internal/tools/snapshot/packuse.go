@@ -127,8 +127,22 @@ func (s *sink) used(sums []object.Sum) []PackUse {
 	return all
 }
 
+// denseShare is how much of a pack has to be used for [Writer.Repack] to read it by blocks: one part of so many. So at most so many times
+// what is copied is read. Of others each file is read by itself.
+const denseShare = 4
+
+// dense returns how long a pack is, and whether so much of it is used that it is to be read by blocks.
+func (s *Snapshot) dense(number int64) (length int64, ok bool) {
+	i, ok := slices.BinarySearchFunc(s.uses, number, func(u PackUse, number int64) int { return cmp.Compare(u.Number, number) })
+	if !ok || s.uses[i].Used < s.uses[i].Len/denseShare {
+		return 0, false
+	}
+	return s.uses[i].Len, true
+}
+
 // Repack copies what an entry of an earlier snapshot, in the same store, has in packs to a pack of this one. It is in the place of
-// [Writer.Reuse]. The bytes are copied as they are stored, and compared with their sum: what is damaged is a [DamagedError].
+// [Writer.Reuse]. The bytes are copied as they are stored, and compared with their sum: what is damaged is a [DamagedError]. Neighbours in a pack
+// are read together.
 func (w *Writer) Repack(ctx context.Context, s *Snapshot, e *Entry) error {
 	pieces := slices.Clone(e.Content.Pieces)
 	for i := range pieces {
@@ -140,7 +154,12 @@ func (w *Writer) Repack(ctx context.Context, s *Snapshot, e *Entry) error {
 		if err != nil {
 			return err
 		}
-		stored, err := s.get.stored(ctx, object.ContentKey(sum), p)
+		var stored []byte
+		if length, ok := s.dense(*p.Pack); ok {
+			stored, err = s.get.near(ctx, object.ContentKey(sum), length, p)
+		} else {
+			stored, err = s.get.stored(ctx, object.ContentKey(sum), p)
+		}
 		if err != nil {
 			return err
 		}
