@@ -35,13 +35,17 @@ func (s *Store) get(ctx context.Context, key string, off, n int64) (*reader, obj
 	if err != nil {
 		return nil, object.Info{}, err
 	}
-	n, err = object.Range(o.info.Size, off, n)
-	if err != nil {
-		return nil, object.Info{}, errors.Join(err, s.drop(o))
+	r := &reader{layout.Reader{Info: o.info, CRC: o.crc}, s, o}
+	r.File, r.Release = r.file, r.release
+	if o.all != nil {
+		r.All = o.all[:o.info.Size]
+	}
+	s.counts.readers.Add(1)
+	if err := r.Range(ctx, off, n); err != nil {
+		return nil, object.Info{}, err
 	}
 	s.counts.gets.Add(1)
-	s.counts.readers.Add(1)
-	return &reader{s: s, ctx: ctx, o: o, at: off, end: off + n, whole: off == 0 && n == o.info.Size}, o.info, nil
+	return r, o.info, nil
 }
 
 // Stat implements [object.Store].
@@ -161,73 +165,32 @@ func (s *Store) drop(o *opened) error {
 	return fail("close", unix.Close(fd))
 }
 
-// reader is what Get returns: bytes at to end.
+// reader is what Get returns. It counts.
 type reader struct {
-	s       *Store
-	ctx     context.Context
-	o       *opened
-	at, end int64
-	whole   bool
-	crc     uint32
-	closed  bool
+	layout.Reader
+	s *Store
+	o *opened
 }
 
+// file reads from the descriptor.
+func (r *reader) file(ctx context.Context, p []byte, off int64) (n int, err error) {
+	err = r.s.gated(ctx, Read, func() (err error) {
+		n, err = readAt(r.o.fd, p, off)
+		return fail("read", err)
+	})
+	return n, err
+}
+
+// Read implements io.Reader.
 func (r *reader) Read(p []byte) (int, error) {
-	n, err := r.read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // our own read, whose end is io.EOF itself
-		err = object.Fail("get", r.o.info.Key, err)
-	}
-	return n, err
-}
-
-func (r *reader) read(p []byte) (n int, err error) {
-	if r.closed {
-		return 0, object.ErrClosed
-	}
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	if r.at == r.end {
-		return 0, r.verdict()
-	}
-	p = p[:min(int64(len(p)), r.end-r.at)]
-	if len(p) == 0 {
-		return 0, nil
-	}
-	if r.o.all != nil {
-		n = copy(p, r.o.all[r.at:r.end])
-	} else {
-		err = r.s.gated(r.ctx, Read, func() (err error) {
-			n, err = readAt(r.o.fd, p, r.at)
-			return fail("read", err)
-		})
-		if err == nil && n < len(p) {
-			r.s.counts.corrupted.Add(1)
-			err = layout.Damaged("it has become shorter")
-		}
-	}
-	if r.whole {
-		r.crc = layout.CRC(r.crc, p[:n])
-	}
-	r.at += int64(n)
-	return n, err
-}
-
-// verdict is the error at the end of the bytes: io.EOF, or that they are corrupted.
-func (r *reader) verdict() error {
-	if r.whole && r.crc != r.o.crc {
+	n, err := r.Reader.Read(p)
+	if errors.Is(err, object.ErrCorrupted) {
 		r.s.counts.corrupted.Add(1)
-		return layout.Damaged("its content does not fit its checksum")
 	}
-	return io.EOF
+	return n, err
 }
 
-// Close implements io.Closer. Further ones do nothing.
-func (r *reader) Close() error {
-	if r.closed {
-		return nil
-	}
-	r.closed = true
+func (r *reader) release() error {
 	r.s.counts.readers.Add(-1)
-	return object.Fail("get", r.o.info.Key, r.s.drop(r.o))
+	return r.s.drop(r.o)
 }

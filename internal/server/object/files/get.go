@@ -22,23 +22,32 @@ type opened struct {
 
 // Get implements [object.Store].
 func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, object.Info, error) {
-	r, info, err := s.get(ctx, key, off, n)
+	o, err := s.find(ctx, key, true)
 	if err != nil {
 		return nil, object.Info{}, object.Fail("get", key, err)
 	}
-	return r, info, nil
+	r := &layout.Reader{Info: o.info, CRC: o.crc, File: o.read, Release: func() error { return s.drop(ctx, o) }}
+	if o.all != nil {
+		r.All = o.all[:o.info.Size]
+	}
+	if err := r.Range(ctx, off, n); err != nil {
+		return nil, object.Info{}, object.Fail("get", key, err)
+	}
+	return r, o.info, nil
 }
 
-func (s *Store) get(ctx context.Context, key string, off, n int64) (*reader, object.Info, error) {
-	o, err := s.find(ctx, key, true)
-	if err != nil {
-		return nil, object.Info{}, err
+// read reads from the file.
+func (o *opened) read(ctx context.Context, p []byte, off int64) (int, error) {
+	n, _, err := o.f.ReadAt(ctx, p, uint64(off), nil)
+	switch {
+	case n < 0 || n > len(p):
+		return 0, fmt.Errorf("a read of %d bytes answered %d: %w", len(p), n, vfs.ErrServerFault)
+	case gone(err):
+		err = fmt.Errorf("%w: another host has replaced or deleted it while it was read: %w", object.ErrBusy, err)
+	case err != nil:
+		err = fail("read", err)
 	}
-	n, err = object.Range(o.info.Size, off, n)
-	if err != nil {
-		return nil, object.Info{}, errors.Join(err, s.drop(ctx, o))
-	}
-	return &reader{s: s, ctx: ctx, o: o, at: off, end: off + n, whole: off == 0 && n == o.info.Size}, o.info, nil
+	return n, err
 }
 
 // Stat implements [object.Store].
@@ -143,76 +152,4 @@ func (s *Store) drop(ctx context.Context, o *opened) error {
 	f := o.f
 	o.f = nil
 	return fail("close", f.Close(context.WithoutCancel(ctx)))
-}
-
-// reader is what Get returns: bytes at to end.
-type reader struct {
-	s       *Store
-	ctx     context.Context
-	o       *opened
-	at, end int64
-	whole   bool
-	crc     uint32
-	closed  bool
-}
-
-func (r *reader) Read(p []byte) (int, error) {
-	n, err := r.read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // our own read, whose end is io.EOF itself
-		err = object.Fail("get", r.o.info.Key, err)
-	}
-	return n, err
-}
-
-func (r *reader) read(p []byte) (n int, err error) {
-	if r.closed {
-		return 0, object.ErrClosed
-	}
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	if r.at == r.end {
-		return 0, r.verdict()
-	}
-	p = p[:min(int64(len(p)), r.end-r.at)]
-	if len(p) == 0 {
-		return 0, nil
-	}
-	if r.o.all != nil {
-		n = copy(p, r.o.all[r.at:r.end])
-	} else {
-		n, _, err = r.o.f.ReadAt(r.ctx, p, uint64(r.at), nil)
-		switch {
-		case n < 0 || n > len(p):
-			return 0, fmt.Errorf("a read of %d bytes answered %d: %w", len(p), n, vfs.ErrServerFault)
-		case gone(err):
-			err = fmt.Errorf("%w: another host has replaced or deleted it while it was read: %w", object.ErrBusy, err)
-		case err != nil:
-			err = fail("read", err)
-		case n == 0:
-			err = layout.Damaged("it has become shorter")
-		}
-	}
-	if r.whole {
-		r.crc = layout.CRC(r.crc, p[:n])
-	}
-	r.at += int64(n)
-	return n, err
-}
-
-// verdict is the error at the end of the bytes: io.EOF, or that they are corrupted.
-func (r *reader) verdict() error {
-	if r.whole && r.crc != r.o.crc {
-		return layout.Damaged("its content does not fit its checksum")
-	}
-	return io.EOF
-}
-
-// Close implements io.Closer. Further ones do nothing.
-func (r *reader) Close() error {
-	if r.closed {
-		return nil
-	}
-	r.closed = true
-	return object.Fail("get", r.o.info.Key, r.s.drop(r.ctx, r.o))
 }
