@@ -106,6 +106,8 @@ var powers = map[string]struct {
 	"Appender":   {vfs.Has[vfs.Appender], false, false},  // of those who buffer; a view buffers nothing
 	"Dropper":    {vfs.Has[vfs.Dropper], false, false},   // of tools; a view's files are read by servers
 	"Forgetter":  {vfs.Has[vfs.Forgetter], false, false}, // likewise
+	"Maker":      {vfs.Has[vfs.Maker], false, false},     // of buckets, which are not exported
+	"Making":     {vfs.Has[vfs.Making], false, false},    // likewise
 	"Near":       {vfs.Has[vfs.Near], false, false},      // of a client's files; a view is read by the server alone
 }
 

@@ -45,8 +45,8 @@ type CopySummary struct {
 	Grew                  uint64 // of Files, those that grew meanwhile, and are copied as they were at first
 
 	// Not preserved: items with an owner, set-id bits, another mode, times, an access control list or extended
-	// attributes that the destination does not keep, and hard links that became files of their own.
-	OwnersLost, SetIDsLost, ModesLost, TimesLost, ACLsLost, XattrsLost, LinksSplit uint64
+	// attributes that the destination does not keep, holes that became zeros, and hard links that became files of their own.
+	OwnersLost, SetIDsLost, ModesLost, TimesLost, ACLsLost, XattrsLost, HolesLost, LinksSplit uint64
 
 	LeftOut   uint64 // entries that Rules left out, or as they are snapshots; directories with all below them as one
 	Elsewhere uint64 // directories that OneFileSystem took for empty
@@ -204,7 +204,7 @@ func summaryOf(s *job.Summary) CopySummary {
 		Files: s.Files, Dirs: s.Dirs, Symlinks: s.Symlinks, Hardlinks: s.Hardlinks, Nodes: s.Nodes, Bytes: s.Bytes, Skipped: s.Skipped,
 		Verified: s.Verified, Errors: s.Errors, Vanished: s.Vanished + s.DirsGone, Grew: s.Grew,
 		OwnersLost: s.OwnersLost, SetIDsLost: s.SetIDsLost, ModesLost: s.ModesLost, TimesLost: s.TimesLost, ACLsLost: s.ACLsLost,
-		XattrsLost: s.XattrsLost, LinksSplit: s.LinksSplit, TemporariesLeft: s.Left, Elsewhere: s.Mounts, Elapsed: seconds(s.Seconds),
+		XattrsLost: s.XattrsLost, HolesLost: s.HolesLost, LinksSplit: s.LinksSplit, TemporariesLeft: s.Left, Elsewhere: s.Mounts, Elapsed: seconds(s.Seconds),
 	}
 }
 

@@ -79,7 +79,7 @@ func TestErrors(t *testing.T) {
 		o            CopyOptions
 		want         error
 	}{
-		"no place":       {t.Context(), "s3://x/y", dst, CopyOptions{}, ErrPlace},
+		"no place":       {t.Context(), "ftp://x/y", dst, CopyOptions{}, ErrPlace},
 		"empty":          {t.Context(), src, "", CopyOptions{}, ErrPlace},
 		"too many":       {t.Context(), src, dst, CopyOptions{Options: Options{Parallel: 1 << 20}}, ErrPlace},
 		"nobody listens": {t.Context(), "nfs://127.0.0.1:1/x", dst, CopyOptions{}, ErrUnreachable},

@@ -218,6 +218,41 @@ type Putter interface {
 	Put(ctx context.Context, dir Handle, name string, mode uint32, data []byte) (Handle, Attr, error)
 }
 
+// Maker is an FS in which files and symbolic links appear whole, with their attributes, as those of an object store do. Nothing in
+// it is written to, renamed or linked, so that there are no temporaries either. Whoever copies to it asks for this power first.
+type Maker interface {
+	// Make begins a regular file that is to be called name in dir. What has the name then stays until Making.Publish, and is
+	// replaced by it, unless it is a directory: that is ErrIsDir. Of a mode, owner, group and mtime are kept, as
+	// far as they are valid; Size is how many bytes are about to be written. mark, if not "", is that of an earlier Make
+	// which was kept: if it is of the same file, what was written then need not be sent again. Otherwise what it left is removed.
+	Make(ctx context.Context, dir Handle, name string, a *Attr, mark string) (Making, error)
+
+	// Unmake removes what a Make has left that was kept, by its mark. It is no error if nothing is there.
+	Unmake(ctx context.Context, mark string) error
+
+	// MakeLink makes a symbolic link, with the attributes of a as Make has them. It replaces what has the name,
+	// unless that is a directory: that is ErrIsDir.
+	MakeLink(ctx context.Context, dir Handle, name, target string, a *Attr) (Handle, Attr, error)
+}
+
+// Making is a file that has no name yet. It is written as any [File], each byte once; bytes that nobody writes are zeros. Reads give what was written, as
+// far as it is in memory still, and are ErrNotSupp of the rest. Close ends it, and leaves nothing behind, if it was not published.
+type Making interface {
+	File
+
+	// Mark is by what a later Make goes on with this file, also after this process was killed; "": there is none.
+	Mark() string
+	// Keep has Close leave what was written, for that. The caller has stored the mark.
+	Keep()
+	// Resumed is how many bytes an earlier Make has left. All are to be written again all the same: those that are
+	// there already are compared, and not sent.
+	Resumed() uint64
+
+	// Publish gives the file its name, and makes it stable. Nothing is written after that. An error that Is ErrUnknownOutcome says
+	// that it may have the name.
+	Publish(ctx context.Context) (Handle, Attr, error)
+}
+
 // Syncer is an FS whose changes of names and attributes are not stable when they
 // return, because the caller may have better means to group them. Sync makes
 // them so: of a directory, what was created, renamed and removed in it before

@@ -16,7 +16,7 @@ import (
 )
 
 type cpCmd struct {
-	Places      []string `arg:"" place:"" name:"PLACE" help:"SOURCE ... DEST: what to copy, and, last, where to: paths or nfs://host/export/path."`
+	Places      []string `arg:"" place:"" name:"PLACE" help:"SOURCE ... DEST: what to copy, and, last, where to: paths, nfs://host/export/path or s3://BUCKET/PATH."`
 	Recursive   bool     `short:"r" aliases:"R" help:"Copy directories with all that lies below them."`
 	DryRun      bool     `name:"dry-run" short:"n" help:"Change nothing: say what would be copied."`
 	Verify      bool     `help:"Read every copied file back and compare it with what was read; with --job those of earlier runs, too."`
@@ -85,7 +85,7 @@ is not in the copy is copied. Those that change on are noted and counted: what w
 may not be in the copy. They have failed if older files still come into them, as one of those may be in no
 copy. A file that only grows is copied as it was at first, and counted; one that changes each time it is
 copied has failed. What cannot be preserved (owners, set-id bits, modes, times, access control lists,
-extended attributes of a local source) is counted, and no failure either. NFSv3 has no times before 1970
+extended attributes of a local source; holes, to s3://) is counted, and no failure either. NFSv3 has no times before 1970
 or after 2106, and no extended attributes: of a source that is a server nobody can tell, and what it says
 is copied. In the end DEST is looked up once more: if it was moved, removed or replaced during the copy,
 the copy is not where it should be, with status 2. Of a file that took less than a second to copy to a
@@ -338,7 +338,7 @@ func (s *cpSummary) add(o *job.Summary) {
 		{&s.NoSpace, &o.NoSpace}, {&s.DirsClosed, &o.DirsClosed},
 		{&s.OwnersLost, &o.OwnersLost}, {&s.SetIDsLost, &o.SetIDsLost}, {&s.ModesLost, &o.ModesLost},
 		{&s.TimesLost, &o.TimesLost}, {&s.ACLsLost, &o.ACLsLost}, {&s.LinksSplit, &o.LinksSplit}, {&s.AttrsSet, &o.AttrsSet},
-		{&s.XattrsLost, &o.XattrsLost}, {&s.Unchanged, &o.Unchanged}, {&s.Deleted, &o.Deleted}, {&s.ToDelete, &o.ToDelete},
+		{&s.XattrsLost, &o.XattrsLost}, {&s.HolesLost, &o.HolesLost}, {&s.Unchanged, &o.Unchanged}, {&s.Deleted, &o.Deleted}, {&s.ToDelete, &o.ToDelete},
 	} {
 		*p.to += *p.from
 	}

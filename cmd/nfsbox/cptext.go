@@ -100,6 +100,7 @@ func (s *cpSummary) print(w io.Writer, failed uint64) {
 			counted{s.OwnersLost, "owner|owners"}, counted{s.SetIDsLost, "file's set-id bits|files' set-id bits"}, counted{s.ModesLost, "mode|modes"},
 			counted{s.TimesLost, "object's times|objects' times"}, counted{s.ACLsLost, "access control list|access control lists"},
 			counted{s.XattrsLost, "object's extended attributes|objects' extended attributes"},
+			counted{s.HolesLost, "file's holes|files' holes"},
 		)},
 		line{"failed: ", text(counted{failed, "item|items"})},
 	)

@@ -115,12 +115,12 @@ func toolExits() []asked {
 		{0, "", "rm -f SRV/none"}, {1, "", "rm TMP/tree/a"}, {2, "", "rm SRV/empty"}, {4, "", "rm -f DEAD/a"}, {130, "ended", "rm SRV/a"},
 	}
 	for _, look := range []string{"ls", "stat", "cat", "find", "du", "df", "scan"} {
-		all = append(all, asked{0, "", look + " SRV/a"}, asked{1, "", look}, asked{1, "", look + " s3://b/c"}, asked{2, "", look + " SRV/none SRV/a"},
+		all = append(all, asked{0, "", look + " SRV/a"}, asked{1, "", look}, asked{1, "", look + " ftp://b/c"}, asked{2, "", look + " SRV/none SRV/a"},
 			asked{2, "full", look + " SRV/a"}, asked{4, "", look + " DEAD/a SRV/none"}, asked{130, "ended", look + " SRV/a"})
 	}
 	all = append(all, []asked{
 		{0, "", "grep a SRV/a"}, {1, "", "grep x SRV/a"}, {2, "", "grep"}, {2, "", "grep ( SRV/a"}, {2, "", "grep --nosuch a SRV/a"}, {2, "", "grep a SRV/none SRV/a"},
-		{2, "", "grep a SRV/empty"}, {2, "full", "grep a SRV/a"}, {2, "", "grep a DEAD/a"}, {2, "", "grep a s3://b/c"}, {0, "", "grep -q a SRV/none SRV/a"},
+		{2, "", "grep a SRV/empty"}, {2, "full", "grep a SRV/a"}, {2, "", "grep a DEAD/a"}, {2, "", "grep a ftp://b/c"}, {0, "", "grep -q a SRV/none SRV/a"},
 		{1, "", "grep -r x SRV/empty"}, {0, "", "grep -L a SRV/a"}, {1, "", "grep -L x SRV/a"}, {130, "ended", "grep a SRV/a"},
 	}...)
 	for verb, done := range map[string]string{

@@ -20,6 +20,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/nfsbox/nfsbox/internal/testkit/fakes3"
 	"github.com/nfsbox/nfsbox/internal/testkit/logbuf"
 	"github.com/nfsbox/nfsbox/internal/tools/fusefs"
 )
@@ -64,6 +65,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": serveScript, "sparse": sparseScript, "status": statusScript, "replace": replaceScript,
 			"post": postScript, "configure": configureScript, "waitfile": waitFileScript, "capture": captureScript,
+			"bucket": bucketScript,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond != "fuse" {
@@ -123,6 +125,24 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	if at := regexp.MustCompile(`msg=listening network=tcp address=(\S+) serves="file API over HTTP"`).FindStringSubmatch(log.String()); at != nil {
 		ts.Setenv(args[0]+"_API", "http://"+at[1])
 	}
+}
+
+// bucketScript runs a fake of S3 until the script ends:
+//
+//	bucket VAR
+//
+// VAR becomes the URL of its bucket, and VAR_ARGS the arguments that it needs. Commands find its credentials.
+func bucketScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: bucket VAR")
+	}
+	s, end := fakes3.Run(1, fakes3.Faults{})
+	ts.Defer(end)
+	for name, value := range fakes3.Environment(ts.MkAbs(".s3")) {
+		ts.Setenv(name, value)
+	}
+	ts.Setenv(args[0], "s3://"+fakes3.Bucket)
+	ts.Setenv(args[0]+"_ARGS", "endpoint="+s.URL)
 }
 
 // canMount reports whether this process can mount a file system of its own; need.Fuse says it where a test needs it.

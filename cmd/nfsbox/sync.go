@@ -7,7 +7,7 @@ import (
 )
 
 type syncCmd struct {
-	Source      string  `arg:"" place:"" name:"SOURCE" help:"A directory: a path or nfs://host/export/path."`
+	Source      string  `arg:"" place:"" name:"SOURCE" help:"A directory: a path, nfs://host/export/path or s3://BUCKET/PATH."`
 	Dest        string  `arg:"" place:"" name:"DEST" help:"The directory that becomes what SOURCE is; it is made if it does not exist."`
 	Checksum    bool    `help:"Compare the contents of files that have the same size, whatever their times."`
 	ACLs        bool    `name:"acls" help:"Compare access control lists and extended attributes as well of what is not copied."`

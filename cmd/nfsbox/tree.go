@@ -251,6 +251,9 @@ type speller struct {
 
 func spell(p *place.Place) *speller {
 	text := p.Text
+	if head, tail, ok := p.InBucket(); ok {
+		return &speller{head: trimSlashes(head), tail: tail, path: trimSlashes(strings.TrimPrefix(head, "s3://")), isURL: true}
+	}
 	u, err := nfsbox.ParseURL(text)
 	if _, kept := p.Snapshot(); kept || !place.IsURL(text) || err != nil {
 		text = trimSlashes(text)

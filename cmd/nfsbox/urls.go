@@ -79,6 +79,12 @@ snapshot itself makes a directory NAME.
   nfsbox cp -r /backup::home@20261128t230000.000z/ann .
   nfsbox verify nfs://filer/export/home /backup::home
   nfsbox ls 's3://backups/host7?region=eu-central-1::home/ann'`},
+		{"Buckets", `Without ::NAME an s3:// URL is a place among the plain objects of a bucket, for cp, sync, verify, and all that
+reads, rm and mkdir. In PATH %XX is a byte of a name, and there are no patterns.
+
+  s3://BUCKET[/PATH][?endpoint=URL&region=NAME&path-style=true|false]
+
+  nfsbox cp -r /home/ann 's3://copies/ann?endpoint=http://minio:9000'`},
 		{"Patterns", `In the path of a URL *, [ and ? (as %3F) stand for names that are there, as a shell has them, and with a
 slash behind them for directories alone. Names that begin with a dot need a pattern that does. Escaped, as
 %2A and %5B, they stand for themselves. So they do in the name of what is to be made: of mkdir, and of the

@@ -18,7 +18,7 @@ import (
 )
 
 type verifyCmd struct {
-	Source   string  `arg:"" place:"" name:"SOURCE" help:"A path or nfs://host/export/path."`
+	Source   string  `arg:"" place:"" name:"SOURCE" help:"A path, nfs://host/export/path or s3://BUCKET/PATH."`
 	Dest     string  `arg:"" place:"" name:"DEST" help:"What shall be the same."`
 	Parallel int     `help:"Files to compare at once; 0 takes the default."`
 	Job      jobName `placeholder:"NAME" help:"With --workers: the name by which the workers know the job."`

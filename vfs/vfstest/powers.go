@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/memfs"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -65,6 +66,7 @@ var powersTests = []test{
 		_, _, err = p.Put(e.ctx, e.dir, "file", 0o640, nil)
 		e.wantStatus(err, vfs.ErrExist)
 	}},
+	{"maker", powersMaker},
 	{"walker", powersWalker},
 	{"locker", func(e *env) {
 		// A lock excludes others, at the bottom too. What was written under it is
@@ -310,11 +312,64 @@ func (e *env) walksAsFar(a vfs.Handle) {
 	}
 }
 
+// powersMaker: a file has no name before it is published, and then all its bytes and attributes, whatever had the name.
+func powersMaker(e *env) {
+	p := power[vfs.Maker](e, e.fs)
+	want := vfs.Attr{
+		Valid: vfs.MaskMode | vfs.MaskUID | vfs.MaskGID | vfs.MaskMtime | vfs.MaskSize,
+		Mode:  0o4751, UID: 1001, GID: 1002, Mtime: time.Unix(-5, 123456789), Size: 7,
+	}
+	write := func(text string) vfs.Making {
+		m, err := p.Make(e.ctx, e.dir, "file", &want, "")
+		e.can(err)
+		for off := range text { // in any order
+			at := (off + 3) % len(text)
+			_, err := vfs.WriteFull(e.ctx, m, []byte(text[at:at+1]), uint64(at), vfs.Unstable, new(vfs.Written))
+			e.ok(err)
+		}
+		return m
+	}
+	first := write("content")
+	_, _, _, err := e.fs.Lookup(e.ctx, e.dir, "file")
+	e.wantStatus(err, vfs.ErrNoEnt)
+	h, _, err := first.Publish(e.ctx)
+	e.ok(err)
+	e.ok(first.Close(e.ctx))
+	e.same(e.mustLookup(e.dir, "file"), h)
+	e.wantContent(h, "content")
+	a := e.attr(h)
+	if a.Type != vfs.TypeReg || a.Mode != want.Mode || a.UID != want.UID || a.GID != want.GID || !a.Mtime.Equal(want.Mtime) || a.Size != 7 {
+		e.Errorf("%+v, want %+v", a, want)
+	}
+	e.ok(write("another").Close(e.ctx))
+	e.wantContent(e.mustLookup(e.dir, "file"), "content")
+
+	_, _, err = p.MakeLink(e.ctx, e.dir, "file", "target", &want)
+	e.ok(err)
+	h = e.mustLookup(e.dir, "file")
+	target, a, err := e.fs.Readlink(e.ctx, h)
+	if e.ok(err); target != "target" || e.attr(h).Type != vfs.TypeSymlink || !a.Mtime.Equal(want.Mtime) {
+		e.Errorf("a link to %q: %+v", target, a)
+	}
+	again := write("replace")
+	_, _, err = again.Publish(e.ctx)
+	e.ok(err)
+	e.ok(again.Close(e.ctx))
+	e.wantContent(e.mustLookup(e.dir, "file"), "replace")
+
+	e.mkdir(e.dir, "dir")
+	_, err = p.Make(e.ctx, e.dir, "dir", &want, "")
+	e.wantStatus(err, vfs.ErrIsDir)
+	_, _, err = p.MakeLink(e.ctx, e.dir, "dir", "target", &want)
+	e.wantStatus(err, vfs.ErrIsDir)
+}
+
 // unproved are the powers without a test of their own, each with the reason.
 var unproved = map[string]string{
 	"Closer": "whoever has made a stack closes it, and everything with it",
 	"Near":   "a wish about time: nothing else comes of it",
 	"Passer": "it changes by which layer a question is answered, and no answer: the suite over a wrapper sees each",
+	"Making": "the test of the power Maker proves it",
 	"Keeper": "what is asked past it differs only where others have changed something, which its own tests do",
 }
 

@@ -63,34 +63,47 @@ type Server struct {
 	rng     *rand.Rand
 	calls   map[string]int
 	objects map[string]*stored
+	names   []string           // of objects, in order; nil: they have changed
+	uploads map[string]*upload // by id
 }
 
 // stored is an object; it is not changed.
 type stored struct {
 	content []byte
 	sum     string // base64; "" if the client sent none
+	tag     string // the ETag, if it is not made of the content
 	meta    http.Header
 	mod     time.Time
 }
 
 // Start starts a server that ends with the test. The seed decides which requests have a fault.
 func Start(t testing.TB, seed uint64, f Faults) *Server {
-	s := &Server{faults: f, rng: rand.New(rand.NewPCG(seed, 1)), calls: make(map[string]int), objects: make(map[string]*stored)}
-	h := httptest.NewServer(s)
-	t.Cleanup(h.Close)
-	s.URL = h.URL
+	s, end := Run(seed, f)
+	t.Cleanup(end)
 	return s
+}
+
+// Run is Start without a test: the caller ends the server.
+func Run(seed uint64, f Faults) (s *Server, end func()) {
+	s = &Server{faults: f, rng: rand.New(rand.NewPCG(seed, 1)), calls: make(map[string]int), objects: make(map[string]*stored), uploads: make(map[string]*upload)}
+	h := httptest.NewServer(s)
+	s.URL = h.URL
+	return s, h.Close
 }
 
 // Setenv has commands find this server's credentials, and no others.
 func Setenv(t *testing.T) {
-	home := t.TempDir()
-	for name, value := range map[string]string{
+	for name, value := range Environment(t.TempDir()) {
+		t.Setenv(name, value)
+	}
+}
+
+// Environment is what has commands find this server's credentials, and no others. home is a directory without any.
+func Environment(home string) map[string]string {
+	return map[string]string{
 		"AWS_ACCESS_KEY_ID": Key, "AWS_SECRET_ACCESS_KEY": Secret, "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "", "AWS_REGION": "",
 		"AWS_DEFAULT_REGION": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "", "AWS_EC2_METADATA_DISABLED": "true",
 		"AWS_SHARED_CREDENTIALS_FILE": home + "/credentials", "AWS_CONFIG_FILE": home + "/config",
-	} {
-		t.Setenv(name, value)
 	}
 }
 
@@ -101,7 +114,7 @@ func (s *Server) Set(f Faults) {
 	s.faults = f
 }
 
-// Calls is how many requests came of a method; those for listings are "LIST".
+// Calls is how many requests came of a method; those for listings are "LIST", for parts of uploads "PART", and for copies "COPY".
 func (s *Server) Calls(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +132,7 @@ func (s *Server) Names() []string {
 func (s *Server) Plant(name string, content []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects[name] = &stored{content: content, mod: time.Now()}
+	s.keep(name, &stored{content: content, mod: time.Now()})
 }
 
 // Change has f change the content of an object, as a bad disk would: its checksum stays. It reports whether there
@@ -133,7 +146,7 @@ func (s *Server) Change(name string, f func([]byte) []byte) bool {
 	}
 	changed := *o
 	changed.content = f(bytes.Clone(o.content))
-	s.objects[name] = &changed
+	s.keep(name, &changed)
 	return true
 }
 
@@ -176,17 +189,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) roll(r *http.Request) (Faults, func(perMille int) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if isList(r) {
-		s.calls["LIST"]++
-	} else {
-		s.calls[r.Method]++
-	}
+	s.calls[callOf(r)]++
 	dice := rand.New(rand.NewPCG(s.rng.Uint64(), 2))
 	return s.faults, func(perMille int) bool { return perMille > 0 && dice.IntN(1000) < perMille }
 }
 
 func isList(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Query().Has("list-type")
+}
+
+// callOf is what a request counts as.
+func callOf(r *http.Request) string {
+	switch {
+	case isList(r):
+		return "LIST"
+	case r.Method == http.MethodPut && r.URL.Query().Has("partNumber"):
+		return "PART"
+	case r.Header.Get("X-Amz-Copy-Source") != "":
+		return "COPY"
+	}
+	return r.Method
 }
 
 func (a reply) send(w http.ResponseWriter, r *http.Request, cut bool) {
@@ -220,12 +242,17 @@ func (s *Server) answer(r *http.Request, body []byte, f *Faults) reply {
 		return s.list(r.URL.Query())
 	case name == "":
 		return failure(http.StatusNotImplemented, "NotImplemented", "fakes3 has no such request")
+	case r.URL.Query().Has("uploads"), r.URL.Query().Has("uploadId"):
+		return s.inParts(r, name, body, f)
+	case r.Header.Get("X-Amz-Copy-Source") != "":
+		return s.copy(r, name, f)
 	case r.Method == http.MethodPut:
 		return s.put(r, name, body, f)
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:
 		return s.get(r, name, f)
 	case r.Method == http.MethodDelete:
 		delete(s.objects, name)
+		s.names = nil
 		return reply{http.StatusNoContent, http.Header{}, nil}
 	}
 	return failure(http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource.")
@@ -265,19 +292,37 @@ func (s *Server) put(r *http.Request, name string, body []byte, f *Faults) reply
 	if sent := r.Header.Get("X-Amz-Checksum-Sha256"); sent != "" && sent != text {
 		return failure(http.StatusBadRequest, "BadDigest", "The SHA256 you specified did not match the calculated checksum.")
 	}
-	o := &stored{content: body, sum: text, meta: http.Header{}, mod: time.Now().Add(f.Skew)}
-	for k, v := range r.Header {
-		if strings.HasPrefix(k, "X-Amz-Meta-") {
-			o.meta[k] = v
-		}
-	}
-	s.objects[name] = o
+	o := &stored{content: body, sum: text, meta: described(r), mod: time.Now().Add(f.Skew)}
+	o.tag = o.etag()
+	s.keep(name, o)
 	h := http.Header{"Etag": {o.etag()}}
 	o.checksum(h, f)
 	return reply{http.StatusOK, h, nil}
 }
 
+// keep keeps an object. s.mu is held.
+func (s *Server) keep(name string, o *stored) {
+	if s.objects[name] == nil {
+		s.names = nil
+	}
+	s.objects[name] = o
+}
+
+// described is what a request says of an object.
+func described(r *http.Request) http.Header {
+	meta := http.Header{}
+	for k, v := range r.Header {
+		if strings.HasPrefix(k, "X-Amz-Meta-") || k == "Content-Type" || k == "Cache-Control" {
+			meta[k] = v
+		}
+	}
+	return meta
+}
+
 func (o *stored) etag() string {
+	if o.tag != "" {
+		return o.tag
+	}
 	sum := sha256.Sum256(o.content)
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
@@ -295,6 +340,9 @@ func (s *Server) get(r *http.Request, name string, f *Faults) reply {
 	o := s.objects[name]
 	if o == nil {
 		return failure(http.StatusNotFound, "NoSuchKey", "The specified key does not exist.")
+	}
+	if match := r.Header.Get("If-Match"); match != "" && match != o.etag() {
+		return failure(http.StatusPreconditionFailed, "PreconditionFailed", "At least one of the pre-conditions you specified did not hold")
 	}
 	h := http.Header{"Etag": {o.etag()}, "Last-Modified": {o.mod.UTC().Format(http.TimeFormat)}, "Content-Type": {"application/octet-stream"}}
 	maps.Copy(h, o.meta)
@@ -326,6 +374,8 @@ type listed struct {
 	Size                    int
 }
 
+type common struct{ Prefix string }
+
 // list is ListObjectsV2; a continuation token is the last key of the page before.
 func (s *Server) list(q url.Values) reply {
 	var out struct {
@@ -335,7 +385,9 @@ func (s *Server) list(q url.Values) reply {
 		EncodingType          string `xml:",omitempty"`
 		IsTruncated           bool
 		NextContinuationToken string `xml:",omitempty"`
+		Delimiter             string `xml:",omitempty"`
 		Contents              []listed
+		CommonPrefixes        []common
 	}
 	encode := func(s string) string { return s }
 	if out.EncodingType = q.Get("encoding-type"); out.EncodingType == "url" {
@@ -346,13 +398,34 @@ func (s *Server) list(q url.Values) reply {
 	if n, err := strconv.Atoi(q.Get("max-keys")); err == nil {
 		out.MaxKeys = min(n, pageSize)
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
-		if !strings.HasPrefix(name, prefix) || name <= after {
+	out.Delimiter = encode(q.Get("delimiter"))
+	last := ""
+	if s.names == nil {
+		s.names = slices.Sorted(maps.Keys(s.objects))
+	}
+	start, _ := slices.BinarySearch(s.names, max(prefix, after))
+	for _, name := range s.names[start:] {
+		if !strings.HasPrefix(name, prefix) {
+			break
+		}
+		if name <= after && after != "" {
 			continue
 		}
-		if len(out.Contents) == out.MaxKeys {
+		dir := ""
+		if before, _, ok := strings.Cut(name[len(prefix):], "/"); ok && out.Delimiter != "" {
+			if dir = prefix + before + "/"; dir == last || strings.HasPrefix(after, dir) {
+				continue
+			}
+		}
+		if len(out.Contents)+len(out.CommonPrefixes) == out.MaxKeys {
 			out.IsTruncated = true
 			break
+		}
+		if dir != "" {
+			last = dir
+			out.CommonPrefixes = append(out.CommonPrefixes, common{encode(dir)})
+			out.NextContinuationToken = dir
+			continue
 		}
 		o := s.objects[name]
 		out.Contents = append(out.Contents, listed{encode(name), o.mod.UTC().Format("2006-01-02T15:04:05.000Z"), o.etag(), len(o.content)})
@@ -361,7 +434,7 @@ func (s *Server) list(q url.Values) reply {
 	if !out.IsTruncated {
 		out.NextContinuationToken = ""
 	}
-	out.KeyCount = len(out.Contents)
+	out.KeyCount = len(out.Contents) + len(out.CommonPrefixes)
 	return document(http.StatusOK, out)
 }
 

@@ -36,10 +36,10 @@ func Fail(status int, code, message string) Hook {
 	return Answer(status, string(failure(status, code, message).body))
 }
 
-// On has h answer the requests of one method alone; those for listings are "LIST".
+// On has h answer the requests of one method alone, as Calls counts them.
 func On(method string, h Hook) Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
-		if isList(r) != (method == "LIST") || method != "LIST" && r.Method != method {
+		if callOf(r) != method {
 			return false
 		}
 		return h(w, r)

@@ -144,6 +144,7 @@ type Summary struct {
 	TimesLost  uint64  `json:"times_lost"`  // items whose times could not be kept
 	ACLsLost   uint64  `json:"acls_lost"`   // items with an access control list that could not be kept
 	XattrsLost uint64  `json:"xattrs_lost"` // items with extended attributes, where the source reports them, that could not be kept
+	HolesLost  uint64  `json:"holes_lost"`  // files with holes, which the destination cannot have: there are zeros, which take storage
 	LinksSplit uint64  `json:"links_split"` // hard links that became objects of their own
 	Seconds    float64 `json:"seconds"`
 }
@@ -191,7 +192,7 @@ type copyJob struct {
 	deleted      atomic.Uint64
 	replacing    bool // what was in the way is deleted
 
-	ownersLost, setIDsLost, modesLost, timesLost, aclsLost, xattrsLost, linksSplit, attrsSet atomic.Uint64
+	ownersLost, setIDsLost, modesLost, timesLost, aclsLost, xattrsLost, holesLost, linksSplit, attrsSet atomic.Uint64
 }
 
 // Copy copies a tree, or a single object. Items that fail are reported to
@@ -386,7 +387,7 @@ func (j *copyJob) lost(l transfer.Lost, path string) {
 		first string
 	}{
 		{l.Owner, &j.ownersLost, ""}, {l.SetID, &j.setIDsLost, ""}, {l.Mode, &j.modesLost, ""}, {l.Times, &j.timesLost, ""},
-		{l.ACL, &j.aclsLost, firstACL}, {l.Xattr, &j.xattrsLost, firstXattr},
+		{l.ACL, &j.aclsLost, firstACL}, {l.Xattr, &j.xattrsLost, firstXattr}, {l.Holes, &j.holesLost, ""},
 	} {
 		if c.lost && c.count.Add(1) == 1 && c.first != "" {
 			j.progress.Report(progress.Event{Type: "note", Path: path, Message: c.first})
@@ -408,7 +409,7 @@ func (j *copyJob) summary(before *progress.Snapshot) Summary {
 		Skipped: n(progress.Skipped) - j.sameAs.Load(), Unchanged: j.sameAs.Load(), Deleted: j.deleted.Load(), ToDelete: j.surveyed.Load(), AttrsSet: j.attrsSet.Load(), Verified: n(progress.Verified), Errors: n(progress.Errors),
 		Changed: j.changed.Load(), NoSpace: j.noSpace.Load(), DirsClosed: uint64(max(j.dirsClosed.Load(), 0)), Vanished: n(progress.Vanished), DirsGone: j.dirs.count(), DirsChanged: j.dirsChanged.Load(), Grew: j.grew.Load(), Mounts: j.elsewhere.Load(),
 		OwnersLost: j.ownersLost.Load(), SetIDsLost: j.setIDsLost.Load(), ModesLost: j.modesLost.Load(),
-		TimesLost: j.timesLost.Load(), ACLsLost: j.aclsLost.Load(), XattrsLost: j.xattrsLost.Load(), LinksSplit: j.linksSplit.Load(),
+		TimesLost: j.timesLost.Load(), ACLsLost: j.aclsLost.Load(), XattrsLost: j.xattrsLost.Load(), HolesLost: j.holesLost.Load(), LinksSplit: j.linksSplit.Load(),
 		Seconds: after.Time.Sub(before.Time).Seconds(),
 	}
 }

@@ -50,6 +50,9 @@ func (j *copyJob) openParts() {
 		return
 	}
 	p := &parts{dir: dir, tag: j.t.Tag, large: cmp.Or(j.o.Large, DefaultLarge), of: make(map[string]Part)}
+	if vfs.Has[vfs.Maker](j.o.Dest.FS) {
+		p.large = 0 // the destination decides which files it is worth for
+	}
 	p.tell = func(err error) {
 		j.progress.Report(progress.Event{Type: "note", Kind: KindPart, Message: "large files that are being copied when the copy is broken off will be copied anew: " + err.Error()})
 	}
@@ -90,7 +93,7 @@ func (j *copyJob) part(s *dirState, src *transfer.Source, name string) *transfer
 		Skipped: func(n int64) { // n may be negative: as an unsigned number it wraps, and so subtracts
 			if n > 0 {
 				resumed = true
-				note(fmt.Sprintf("it goes on behind the %s of %s that an earlier run has copied", progress.Size(was.Bytes), progress.Size(was.Size)))
+				note(fmt.Sprintf("it goes on behind the %s of %s that an earlier run has copied", progress.Size(uint64(n)), progress.Size(was.Size)))
 			}
 			j.progress.Add(progress.FoundBytes, uint64(-n))
 			j.progress.Add(progress.SkippedBytes, uint64(n))
@@ -198,6 +201,9 @@ func (j *copyJob) clearParts(ctx context.Context) {
 
 // clearPart removes a temporary, if the name in the destination is still that of the very file. It follows no link.
 func (j *copyJob) clearPart(ctx context.Context, one *Part) error {
+	if m, ok := vfs.As[vfs.Maker](j.o.Dest.FS); ok && one.Whole != "" {
+		return m.Unmake(ctx, one.Whole)
+	}
 	dir, names := j.target, strings.Split(one.Path, "/")
 	if j.srcAttr.Type != vfs.TypeDir {
 		dir = j.o.Dest.Handle
@@ -238,6 +244,9 @@ func (j *copyJob) tellParts() uint64 {
 			break
 		}
 		message := fmt.Sprintf("%s of its %s are copied, in %s, and the next run goes on there", progress.Size(one.Bytes), progress.Size(one.Size), one.Temp)
+		if one.Whole != "" {
+			message = "parts of it are in the bucket, and the next run goes on there"
+		}
 		if !j.parts.ours(one.Temp) {
 			message = fmt.Sprintf("%s, with %s of it, is of an earlier copy, and the next run removes it", one.Temp, progress.Size(one.Bytes))
 		}

@@ -20,6 +20,7 @@ import (
 //
 //	header: magic (8), version (4), number of parts (4)
 //	part:   length of the path (2), the path; length of the temporary's name (1), the name;
+//	        in version 2 length of what a copy that is made whole goes on by (2), and that;
 //	        of the source: fsid (16), file id (8), size (8), mtime (12), ctime (12);
 //	        of the temporary: fsid (16), file id (8), uid (4), gid (4); bytes (8), end (8)
 //	CRC-32C over all before it (4)
@@ -30,6 +31,7 @@ const PartsFile = "parts"
 const (
 	partsMagic   = "NFSBOXPT"
 	partsVersion = 1
+	partsWhole   = 2 // the version if a part is of a copy that is made whole
 	partsHeader  = len(partsMagic) + 8
 	partSize     = 104 // without names
 
@@ -37,7 +39,9 @@ const (
 	// ones are copied anew by the next run.
 	maxParts = MaxParallel
 	// maxPartsFile is how many bytes of the file are read. A longer one is damaged.
-	maxPartsFile = partsHeader + maxParts*(3+vfs.MaxPath+vfs.MaxName+partSize) + 4
+	maxPartsFile = partsHeader + maxParts*(5+vfs.MaxPath+vfs.MaxName+maxWhole+partSize) + 4
+	// maxWhole bounds transfer.Mark.Whole, in bytes. A file with a longer one is copied anew.
+	maxWhole = 4096
 )
 
 // Part is a file that is copied in part.
@@ -99,15 +103,19 @@ func absent(err error) error {
 func appendParts(b []byte, all []Part) []byte {
 	start := len(b)
 	b = append(b, partsMagic...)
-	b = binary.BigEndian.AppendUint32(b, partsVersion)
+	version := uint32(partsVersion)
+	if slices.ContainsFunc(all, func(p Part) bool { return p.Whole != "" }) {
+		version = partsWhole
+	}
+	b = binary.BigEndian.AppendUint32(b, version)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(all)))
 	for i := range all {
-		b = all[i].append(b)
+		b = all[i].append(b, version)
 	}
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-func (p *Part) append(b []byte) []byte {
+func (p *Part) append(b []byte, version uint32) []byte {
 	put := func(all ...uint64) {
 		for _, n := range all {
 			b = binary.BigEndian.AppendUint64(b, n)
@@ -116,6 +124,10 @@ func (p *Part) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(len(p.Path)))
 	b = append(b, p.Path...)
 	b = append(append(b, byte(len(p.Temp))), p.Temp...)
+	if version == partsWhole {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(p.Whole)))
+		b = append(b, p.Whole...)
+	}
 	put(p.SourceFSID[0], p.SourceFSID[1], p.SourceID, p.Size)
 	b = appendTime(appendTime(b, p.Mtime), p.Ctime)
 	put(p.TempFSID[0], p.TempFSID[1], p.TempID)
@@ -131,7 +143,7 @@ func parseParts(b []byte) ([]Part, error) {
 	}
 	body, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
 	version, n := binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint32(b[12:])
-	if sum != crc32.Checksum(body, castagnoli) || version != partsVersion || n > maxParts {
+	if sum != crc32.Checksum(body, castagnoli) || version != partsVersion && version != partsWhole || n > maxParts {
 		return nil, errParts
 	}
 	all := make([]Part, 0, n)
@@ -139,7 +151,7 @@ func parseParts(b []byte) ([]Part, error) {
 	for range n {
 		var p Part
 		var ok bool
-		if rest, ok = p.parse(rest); !ok || slices.ContainsFunc(all, func(o Part) bool { return o.Temp == p.Temp }) {
+		if rest, ok = p.parse(rest, version); !ok || slices.ContainsFunc(all, func(o Part) bool { return o.Temp == p.Temp }) {
 			return nil, errParts
 		}
 		all = append(all, p)
@@ -151,7 +163,7 @@ func parseParts(b []byte) ([]Part, error) {
 }
 
 // parse decodes a part, and returns what follows it.
-func (p *Part) parse(b []byte) (rest []byte, ok bool) {
+func (p *Part) parse(b []byte, version uint32) (rest []byte, ok bool) {
 	take := func(n int) []byte {
 		if n > len(b) {
 			n, ok = 0, false
@@ -166,6 +178,11 @@ func (p *Part) parse(b []byte) (rest []byte, ok bool) {
 	}
 	if n := take(1); ok {
 		p.Temp = string(take(int(n[0])))
+	}
+	if version == partsWhole && ok {
+		if n := take(2); ok {
+			p.Whole = string(take(int(binary.BigEndian.Uint16(n))))
+		}
 	}
 	f := take(partSize)
 	if !ok {
@@ -187,5 +204,5 @@ func (p *Part) sane() bool {
 			return false
 		}
 	}
-	return len(p.Path) <= vfs.MaxPath && transfer.LooksTemp(p.Temp) && 0 < p.Bytes && p.End <= p.Bytes && p.Bytes <= p.Size
+	return len(p.Path) <= vfs.MaxPath && transfer.LooksTemp(p.Temp) && len(p.Whole) <= maxWhole && (0 < p.Bytes || p.Whole != "") && p.End <= p.Bytes && p.Bytes <= p.Size
 }

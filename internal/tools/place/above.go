@@ -19,6 +19,8 @@ func (p *Place) Above(ctx context.Context) iter.Seq[vfs.Attr] {
 	switch {
 	case p.snap != nil:
 		return func(func(vfs.Attr) bool) {}
+	case p.bucket != nil:
+		return func(yield func(vfs.Attr) bool) { p.bucket.Above(yield) }
 	case p.nfs != nil:
 		return func(yield func(vfs.Attr) bool) { aboveMounted(ctx, p.nfs, yield) }
 	case p.far != nil:

@@ -3,6 +3,8 @@
 // is typed passes through [Meant] first. [OpenStore] opens what snapshots are kept in: a directory of this host or of a
 // server, or a part of a bucket (s3://). Credentials of a bucket come from the environment, and never from an argument.
 //
+// s3://BUCKET/PATH is a place among the plain objects of a bucket (package bucketfs).
+//
 // STORE::NAME[@ID][/PATH] is a place in a snapshot: of that ID, or the newest complete one of that name. What this host, or a
 // server, has by that very name wins. PATH is as it is typed: nothing in it is escaped, or a pattern. It is read only,
 // without a lock, and has the memory of its snapshot, whatever the size of the tree. A command that reads
@@ -26,6 +28,7 @@ import (
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/tools/bucketfs"
 	"github.com/nfsbox/nfsbox/internal/tools/dirfs"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -75,6 +78,8 @@ type Place struct {
 
 	snap  *snapshot.Snapshot // that the place is in
 	store *Store             // that has it
+
+	bucket *bucketfs.FS // that the place is in
 }
 
 // Of is the place of a path in a file system that somebody else has opened, as text names it. Close calls ends, too.
@@ -106,7 +111,7 @@ func Open(ctx context.Context, arg string, o Options) (*Place, error) {
 	case IsURL(arg):
 		scheme, _, _ := strings.Cut(arg, "://")
 		if scheme == "s3" {
-			return nil, fmt.Errorf("s3:// alone is %w: a snapshot in a bucket is s3://BUCKET/PREFIX::NAME", ErrUsage)
+			return openBucket(ctx, arg)
 		}
 		return nil, fmt.Errorf("%s:// is %w that this version knows; give a path or nfs://host/export/path", scheme, ErrUsage)
 	}
@@ -349,6 +354,9 @@ func (p *Place) SetMaxLoad(n int) error {
 func (p *Place) Base() string {
 	if p.snap != nil {
 		return p.snapshotBase()
+	}
+	if p.bucket != nil {
+		return p.bucketBase()
 	}
 	text := p.Text
 	if u, err := nfsbox.ParseURL(text); err == nil && p.nfs != nil {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/server/bucket"
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 	"github.com/nfsbox/nfsbox/internal/server/object/s3"
@@ -122,10 +123,13 @@ func CheckStore(arg string) error {
 	if !strings.HasPrefix(arg, "s3://") {
 		return nil
 	}
+	var err error
 	if store, _, _, ok := DivideText(arg); ok {
-		arg = store
+		_, err = s3.ParseURL(store)
+	} else {
+		_, _, err = bucket.ParseURL(arg)
 	}
-	if _, err := s3.ParseURL(arg); err != nil {
+	if err != nil {
 		return usageError{err}
 	}
 	return nil

@@ -208,6 +208,9 @@ func (c *copier) sameAt(ctx context.Context, off uint64, n int) (bool, error) {
 		return false, &sourceError{err: fmt.Errorf("read at %d again: %w", off, err)}
 	}
 	nb, err := readFull(ctx, c.out, b.B, off, nil)
+	if c.whole != nil && errors.Is(err, vfs.ErrNotSupp) {
+		return false, nil // it is not here any more
+	}
 	if err != nil {
 		return false, fmt.Errorf("read the copy at %d: %w", off, err)
 	}

@@ -23,6 +23,7 @@ type Lost struct {
 	Times bool
 	ACL   bool // an access control list
 	Xattr bool // extended attributes, as far as they are known
+	Holes bool // holes: the copy has zeros there, which take storage
 }
 
 // maxRefused bounds how many owners Owners remembers, about 50 bytes each. For

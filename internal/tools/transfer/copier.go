@@ -35,6 +35,11 @@ type copier struct {
 	marked   bool       // the source has extended attributes
 	listed   bool       // the source may have an access control list
 
+	whole vfs.Making   // the copy, where files are made whole: nil elsewhere
+	attr  vfs.Attr     // that it is made with
+	lost  Lost         // what of the source it cannot have
+	given atomic.Int64 // bytes that were written to it
+
 	was    Mark   // of an earlier copy
 	from   uint64 // what it has copied
 	mark   Mark   // the last that was noted
@@ -51,23 +56,31 @@ func (c *copier) copy(ctx context.Context) (res Result, err error) {
 			err = join(err, c.closeSource(ctx))
 		}
 	}()
-	taken, err := c.takeUp(ctx)
-	if err == nil && !taken {
-		err = c.makeTemp(ctx)
-	}
-	if err != nil {
+	if err := c.begin(ctx); err != nil {
 		return res, err
 	}
 	res, err = c.fill(ctx)
 	if err == nil {
 		// From here on the copy exists or not; nothing else may fail.
-		if err = c.publish(ctx); err == nil {
+		if err = c.publish(ctx, &res); err == nil {
 			c.forgo()
 			return res, nil
 		}
 	}
 	c.discard(ctx, err)
 	return res, err
+}
+
+// begin makes what the copy is written to.
+func (c *copier) begin(ctx context.Context) error {
+	if m, ok := vfs.As[vfs.Maker](c.dst.FS); ok {
+		return c.beginWhole(ctx, m)
+	}
+	taken, err := c.takeUp(ctx)
+	if err == nil && !taken {
+		err = c.makeTemp(ctx)
+	}
+	return err
 }
 
 // join is err, and then what else went wrong because of it, in one line.
@@ -83,7 +96,10 @@ func join(err, then error) error {
 
 // publish gives the temporary its name. After a restart of the server it may be unknown whether
 // that was done. Then the object that has the name tells.
-func (c *copier) publish(ctx context.Context) error {
+func (c *copier) publish(ctx context.Context, res *Result) error {
+	if c.whole != nil {
+		return c.publishWhole(ctx, res)
+	}
 	_, _, err := c.dst.FS.Rename(ctx, c.dst.Dir, c.temp, c.dst.Dir, c.dst.Name)
 	if err == nil {
 		return nil
@@ -189,6 +205,10 @@ func (c *copier) openTemp(ctx context.Context, how *vfs.OpenHow) (err error) {
 // discard closes the temporary and removes it, after the copy has failed with err. One from which a later
 // copy can go on stays. An error of its Close does not matter.
 func (c *copier) discard(ctx context.Context, err error) {
+	if c.whole != nil {
+		c.discardWhole(ctx, err)
+		return
+	}
 	closing, cancel := cleanup(ctx)
 	defer cancel()
 	if c.out != nil {
@@ -214,6 +234,9 @@ func (c *copier) closeOut(ctx context.Context) error {
 func (c *copier) fill(ctx context.Context) (res Result, err error) {
 	if c.o.Verify {
 		c.sum = newDigest()
+	}
+	if c.whole != nil {
+		return c.fillWhole(ctx)
 	}
 	c.syncer, _ = vfs.As[vfs.Syncer](c.dst.FS)
 	if err := c.contentsAndMode(ctx); err != nil {

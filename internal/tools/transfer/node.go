@@ -22,6 +22,9 @@ func Symlink(ctx context.Context, src Source, dst Target, o *Options) (Result, e
 		src.Attr = attr
 	}
 	src.Attr.Type = vfs.TypeSymlink
+	if m, ok := vfs.As[vfs.Maker](dst.FS); ok {
+		return symlinkWhole(ctx, m, &src, &dst, target, o)
+	}
 	n := node{dst: &dst, o: o, want: &src.Attr, how: vfs.CreateHow{Type: vfs.TypeSymlink, Target: target}, src: &src, link: &src}
 	return n.place(ctx)
 }

@@ -36,6 +36,10 @@ type Mark struct {
 	Size         uint64
 	Mtime, Ctime time.Time
 
+	// Whole is, where files are made whole (vfs.Maker), by what the copy goes on. Temp is a name that tells it from others
+	// then, which nothing has, and what follows is zero but for Bytes.
+	Whole string
+
 	Temp     string // the temporary's name
 	TempFSID [2]uint64
 	TempID   uint64
@@ -164,10 +168,8 @@ func (c *copier) note(ctx context.Context, bytes, end uint64) (more bool, err er
 		if err != nil {
 			return false, fmt.Errorf("attributes of the temporary: %w", err)
 		}
-		m = Mark{
-			SourceFSID: c.before.FSID, SourceID: c.before.FileID, Size: c.before.Size, Mtime: c.before.Mtime, Ctime: c.before.Ctime,
-			Temp: c.temp, TempFSID: attr.FSID, TempID: attr.FileID, UID: attr.UID, GID: attr.GID,
-		}
+		m = c.sourceMark()
+		m.Temp, m.TempFSID, m.TempID, m.UID, m.GID = c.temp, attr.FSID, attr.FileID, attr.UID, attr.GID
 		if !m.isOf(&c.before) || !m.IsTemp(&attr) {
 			return false, nil // a later copy would not know them again
 		}
@@ -177,6 +179,12 @@ func (c *copier) note(ctx context.Context, bytes, end uint64) (more bool, err er
 	}
 	c.mark = m
 	return true, nil
+}
+
+// sourceMark is what a mark says of the source.
+func (c *copier) sourceMark() Mark {
+	a := &c.before
+	return Mark{SourceFSID: a.FSID, SourceID: a.FileID, Size: a.Size, Mtime: a.Mtime, Ctime: a.Ctime}
 }
 
 // forgo says that the temporary of the last mark, if any, is none any more.

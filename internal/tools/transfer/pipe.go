@@ -33,14 +33,21 @@ func (c *copier) pump(ctx context.Context) (after vfs.Attr, err error) {
 		moved:  func(n int) { c.moved.Add(int64(n)); c.o.moved(int64(n)) },
 		from:   c.from, end: c.from,
 	}
-	if p.sum == nil {
-		p.pieces.off = c.from
+	if c.whole != nil { // it is given all bytes, and takes what it lacks
+		count := p.moved
+		p.moved = func(n int) { count(c.movedWhole(n)) }
+		p.from, p.end = 0, 0
 	}
-	if c.dst.Part != nil {
+	if p.sum == nil {
+		p.pieces.off = p.from
+	}
+	if c.dst.Part != nil && c.whole == nil {
 		p.milestones = &milestones{note: c.note, every: c.dst.Part.Every, last: c.from, begun: make(map[uint64]struct{})}
 	}
-	p.pieces.seek(c.in, &c.before)
-	p.zeros = p.pieces.holes == nil && sparse(&c.before)
+	if c.whole == nil {
+		p.pieces.seek(c.in, &c.before)
+		p.zeros = p.pieces.holes == nil && sparse(&c.before)
+	}
 	if c.before.Size <= p.pieces.chunk && c.syncer == nil {
 		p.how = vfs.FileSync
 	}

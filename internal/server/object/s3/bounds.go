@@ -1,46 +1,12 @@
 package s3
 
-import "time"
+import "github.com/nfsbox/nfsbox/internal/server/bucket"
 
 const (
 	// MaxObject bounds an object, in bytes. More is object.ErrTooLarge. A Put and a Get each hold
 	// their bytes in memory.
-	MaxObject = 64 << 20
+	MaxObject = bucket.MaxBody
 
-	// maxConns bounds the connections; further requests wait for one.
-	maxConns = 64
-	// maxIdle is how many connections are kept when they are idle, and idleTime for how long.
-	maxIdle  = 16
-	idleTime = 90 * time.Second
-
-	// maxTries is how often a request is sent. Then its error is returned.
-	maxTries = 10
-	// maxFirstTries is the same as long as the store has answered nothing: its address may be wrong.
-	maxFirstTries = 3
-	// Between tries are pauses that double, of firstPause to maxPause and a random part less: a minute in all.
-	firstPause = 200 * time.Millisecond
-	maxPause   = 20 * time.Second
-	// dialTime bounds how long a connection may take to be made, headTime how long an answer may
-	// take to begin. Then the try has failed.
-	dialTime = 15 * time.Second
-	headTime = time.Minute
-	// A try may take baseTime, and a second more for each slowRate bytes that it moves. Then it has failed.
-	baseTime = time.Minute
-	slowRate = 32 << 10
-
-	// maxError bounds the body of an error, in bytes, and maxShown how much of its text a message repeats.
-	maxError = 64 << 10
-	maxShown = 200
-	// maxList bounds the body of a page of a listing, in bytes: a thousand names of 1,024 bytes, escaped, with
-	// all that S3 says of each. More is object.ErrForeign.
-	maxList = 8 << 20
-	// maxEmpty bounds how many pages without a key may follow each other. More are object.ErrForeign.
-	maxEmpty = 100
-
-	// credTime bounds how long an instance may take to answer with credentials. Then there are none.
-	credTime = 5 * time.Second
 	// maxPrefix bounds PREFIX, in bytes, so that with the longest key the name is one of S3 (1,024 bytes).
 	maxPrefix = 500
-	// minBucket and maxBucket bound a bucket's name, in bytes, as S3 does.
-	minBucket, maxBucket = 3, 63
 )

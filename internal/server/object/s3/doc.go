@@ -1,4 +1,5 @@
-// Package s3 is an object store in a bucket of S3, or of what speaks its protocol.
+// Package s3 is an object store in a bucket of S3, or of what speaks its protocol. Package bucket makes its requests, and says what
+// is trusted of the answers and what is sent again.
 //
 // # In the bucket
 //
@@ -9,24 +10,13 @@
 //
 // # Trust
 //
-// Little is taken for granted of the far end. It may be a proxy's page, or a store that leaves things out:
-//
 //   - A checksum goes with each Put, which S3 compares (x-amz-checksum-sha256). A Put counts as done when the answer
 //     has an ETag and no other checksum; otherwise the object is looked at.
-//   - A listing is proved: it is a ListBucketResult of this bucket and this prefix, with keys in order. All else is
-//     [object.ErrForeign], and never an empty listing.
 //   - A store that writes has to honour If-None-Match. Open tries it, by two Puts of one name.
-//   - Every answer has a bound, in bytes and in time.
 //
-// # What is sent again
+// # A Put whose answer was lost
 //
-// Requests that were refused for a while (503 SlowDown, 429, 500), and those whose answer was lost, are sent again,
-// at most maxTries times, with pauses that double. A Put whose answer was lost may have been made, and its repetition be
-// refused for that. The object that is there then says whose it is, by its nfsbox-put. So exactly one Put with
-// IfAbsent succeeds, whatever is lost. If the tries run out behind a lost answer, that is [object.ErrUnknownOutcome].
-//
-// # The library
-//
-// Credentials and signatures are those of minio-go, and nothing else of it is used (decision 0099): its client
-// takes an empty page for an empty bucket, and lists without a context.
+// It may have been made, and its repetition be refused for that. The object that is there then says whose it is, by its
+// nfsbox-put. So exactly one Put with IfAbsent succeeds, whatever is lost. If the tries run out behind a lost answer,
+// that is [object.ErrUnknownOutcome].
 package s3

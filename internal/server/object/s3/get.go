@@ -9,8 +9,8 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 
+	"github.com/nfsbox/nfsbox/internal/server/bucket"
 	"github.com/nfsbox/nfsbox/internal/server/object"
 )
 
@@ -37,17 +37,17 @@ func (s *Store) get(ctx context.Context, key string, off, n int64) ([]byte, obje
 	if off < 0 || n == 0 {
 		return s.nothing(ctx, key, off, n)
 	}
-	q := &request{method: http.MethodGet, name: s.name(key), limit: MaxObject, header: map[string]string{}}
+	q := &bucket.Request{Method: http.MethodGet, Name: s.name(key), Limit: MaxObject, Header: map[string]string{}}
 	if off == 0 && n < 0 {
-		q.header["X-Amz-Checksum-Mode"] = "ENABLED"
+		q.Header["X-Amz-Checksum-Mode"] = "ENABLED"
 	} else {
-		q.header["Range"] = "bytes=" + strconv.FormatInt(off, 10) + "-"
+		q.Header["Range"] = "bytes=" + strconv.FormatInt(off, 10) + "-"
 		if n > 0 && off <= math.MaxInt64-n {
-			q.header["Range"] += strconv.FormatInt(off+n-1, 10)
+			q.Header["Range"] += strconv.FormatInt(off+n-1, 10)
 		}
 	}
-	a, err := s.do(ctx, q)
-	if r, ok := errors.AsType[*refusal](err); ok && r.status == http.StatusRequestedRangeNotSatisfiable {
+	a, err := s.c.Do(ctx, q)
+	if r, ok := errors.AsType[*bucket.Refusal](err); ok && r.Status == http.StatusRequestedRangeNotSatisfiable {
 		return s.nothing(ctx, key, off, n) // which is behind the end, or at it
 	}
 	if err != nil {
@@ -57,22 +57,22 @@ func (s *Store) get(ctx context.Context, key string, off, n int64) ([]byte, obje
 	if err != nil {
 		return nil, object.Info{}, err
 	}
-	content := a.body
-	if a.status != http.StatusPartialContent { // the whole, asked for or not
+	content := a.Body
+	if a.Status != http.StatusPartialContent { // the whole, asked for or not
 		info.Size = int64(len(content))
 		if n, err = object.Range(info.Size, off, n); err != nil {
 			return nil, object.Info{}, err
 		}
 		return content[off : off+n], info, nil
 	}
-	first, size, err := parseRange(a.header.Get("Content-Range"))
+	first, size, err := bucket.ParseRange(a.Header.Get("Content-Range"))
 	if err != nil {
-		return nil, object.Info{}, s.foreign(err.Error())
+		return nil, object.Info{}, s.c.Foreign(err.Error())
 	}
 	info.Size = size
 	want, err := object.Range(size, off, n)
 	if err != nil || first != off || want != int64(len(content)) {
-		return nil, object.Info{}, s.foreign(fmt.Sprintf("bytes %d to %d of %d are others than asked for", first, first+int64(len(content)), size))
+		return nil, object.Info{}, s.c.Foreign(fmt.Sprintf("bytes %d to %d of %d are others than asked for", first, first+int64(len(content)), size))
 	}
 	return content, info, nil
 }
@@ -88,30 +88,6 @@ func (s *Store) nothing(ctx context.Context, key string, off, n int64) ([]byte, 
 		err = fmt.Errorf("%w: the store refuses %d bytes from %d of %d", object.ErrCorrupted, n, off, info.Size)
 	}
 	return nil, info, err
-}
-
-// parseRange reads a Content-Range: "bytes 0-9/100".
-func parseRange(s string) (first, size int64, err error) {
-	bad := errors.New("a part of an object has no Content-Range")
-	span, ok := strings.CutPrefix(s, "bytes ")
-	span, total, ok2 := strings.Cut(span, "/")
-	from, _, ok3 := strings.Cut(span, "-")
-	if !ok || !ok2 || !ok3 {
-		return 0, 0, bad
-	}
-	if first, err = parseSize(from); err != nil {
-		return 0, 0, bad
-	}
-	if size, err = parseSize(total); err != nil {
-		return 0, 0, bad
-	}
-	return first, size, nil
-}
-
-// parseSize reads a number of bytes.
-func parseSize(s string) (int64, error) {
-	n, err := strconv.ParseUint(s, 10, 63)
-	return int64(n), err
 }
 
 // reader is what Get returns.

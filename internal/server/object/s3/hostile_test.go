@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/minio/minio-go/v7/pkg/credentials"
-
+	"github.com/nfsbox/nfsbox/internal/server/bucket"
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/testkit/fakes3"
 )
@@ -101,7 +100,9 @@ func TestPortal(t *testing.T) {
 	if _, _, err := s.Get(t.Context(), "k", 0, -1); err == nil {
 		t.Error("an endless object has an end")
 	}
-	if _, err := Open(t.Context(), Options{Bucket: fakes3.Bucket, Endpoint: "https" + strings.TrimPrefix(f.URL, "http"), Pause: over(f, "").Pause, creds: s.creds}); err == nil || !strings.Contains(err.Error(), "endpoint=http://") {
+	tls := over(f, "")
+	tls.Endpoint = "https" + strings.TrimPrefix(f.URL, "http")
+	if _, err := Open(t.Context(), tls); err == nil || !strings.Contains(err.Error(), "endpoint=http://") {
 		t.Errorf("TLS where there is none: %v", err)
 	}
 }
@@ -141,7 +142,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"forgets", "ignores If-None-Match", nil, fakes3.Faults{Forget: true}, nil},
 		{"no bucket", `there is no bucket "another"`, nil, fakes3.Faults{}, func(o *Options) { o.Bucket = "another" }},
-		{"key", "does not know the access key", fs.ErrPermission, fakes3.Faults{}, func(o *Options) { o.creds = credentials.NewStaticV4("other", fakes3.Secret, "") }},
+		{"key", "does not know the access key", fs.ErrPermission, fakes3.Faults{}, func(o *Options) { o.Credentials = bucket.Static("other", fakes3.Secret) }},
 		{"secret", "the secret key is wrong", fs.ErrPermission, fail(403, "SignatureDoesNotMatch"), nil},
 		{"list", "may not read or list", fs.ErrPermission, fail(403, "AccessDenied"), nil},
 		{"read-only", "may not write there, or the store is read-only", fs.ErrPermission, fakes3.Faults{Hook: fakes3.On(http.MethodPut, fakes3.Fail(403, "AccessDenied", ""))}, nil},
@@ -198,7 +199,7 @@ func TestUnknownOutcome(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	f := fakes3.Start(t, 1, fakes3.Faults{})
 	fakes3.Setenv(t)
-	o := Options{Bucket: fakes3.Bucket, Endpoint: f.URL}
+	o := Options{Options: bucket.Options{Bucket: fakes3.Bucket, Endpoint: f.URL}}
 	open(t, o)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	if _, err := Open(t.Context(), o); err == nil || strings.Contains(err.Error(), fakes3.Key) {

@@ -45,31 +45,6 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-// TestAt: the bucket is in the host's name for AWS, unless its own name has dots.
-func TestAt(t *testing.T) {
-	for text, want := range map[string]string{
-		"s3://bucket":                                   "https://bucket.s3.us-east-1.amazonaws.com",
-		"s3://bucket?region=eu-west-1":                  "https://bucket.s3.eu-west-1.amazonaws.com",
-		"s3://b.dots":                                   "https://s3.us-east-1.amazonaws.com/b.dots",
-		"s3://bucket?path-style=true":                   "https://s3.us-east-1.amazonaws.com/bucket",
-		"s3://bucket?endpoint=host:9":                   "https://host:9/bucket",
-		"s3://bucket?endpoint=http://host&path-style=0": "http://bucket.host",
-	} {
-		o, err := ParseURL(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		endpoint, err := parseEndpoint(o.Endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := &Store{o: o, endpoint: endpoint, region: o.Region}
-		if u, _ := s.at(); u.String() != want {
-			t.Errorf("%s: %s, want %s", text, u.String(), want)
-		}
-	}
-}
-
 func FuzzParseURL(f *testing.F) {
 	for _, seed := range []string{"s3://bucket/p?endpoint=http://h:1&region=r&path-style=true", "s3://a:b@c", "s3://bucket?endpoint=%", "s3:///"} {
 		f.Add(seed)
@@ -84,24 +59,6 @@ func FuzzParseURL(f *testing.F) {
 		}
 		if o.check() != nil || strings.ContainsAny(o.Bucket+o.Prefix+o.Region, "@:?&% \x00") {
 			t.Fatalf("%q is let through: %+v", text, o)
-		}
-	})
-}
-
-func FuzzDecodeList(f *testing.F) {
-	f.Add([]byte(listing("bucket", "p%2F", "<EncodingType>url</EncodingType>"+end+contents("p/a!"))))
-	f.Add([]byte("<html></html>"))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		l, err := decodeList(body)
-		if err != nil || l.prove("bucket", "p/", "p/a!", 1000) != nil {
-			return
-		}
-		last := "p/a!"
-		for _, o := range l.Contents {
-			if o.Key <= last || !strings.HasPrefix(o.Key, "p/") || o.size < 0 {
-				t.Fatalf("%+v is let through", o)
-			}
-			last = o.Key
 		}
 	})
 }

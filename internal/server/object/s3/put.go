@@ -3,13 +3,13 @@ package s3
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/server/bucket"
 	"github.com/nfsbox/nfsbox/internal/server/object"
 )
 
@@ -89,30 +89,30 @@ func (s *Store) upload(ctx context.Context, name string, content []byte, sum obj
 	if err != nil {
 		return time.Time{}, err
 	}
-	q := &request{method: http.MethodPut, name: name, body: content, sum: sum, limit: maxError, header: map[string]string{
-		amzSum:         base64.StdEncoding.EncodeToString(sum[:]),
-		metaSum:        sum.String(),
-		metaPut:        id,
-		"Content-Type": "application/octet-stream",
+	q := &bucket.Request{Method: http.MethodPut, Name: name, Body: content, Sum: sum, Limit: bucket.MaxError, Header: map[string]string{
+		bucket.SumHeader: bucket.FormatSum(sum),
+		metaSum:          sum.String(),
+		metaPut:          id,
+		"Content-Type":   "application/octet-stream",
 	}}
 	if ifAbsent {
-		q.header["If-None-Match"] = "*"
+		q.Header["If-None-Match"] = "*"
 	}
-	a, err := s.do(ctx, q)
-	if r, ok := errors.AsType[*refusal](err); ok && r.status == http.StatusPreconditionFailed {
+	a, err := s.c.Do(ctx, q)
+	if r, ok := errors.AsType[*bucket.Refusal](err); ok && r.Status == http.StatusPreconditionFailed {
 		// A try whose answer was lost may have been the one that was first, and so may one that a proxy has repeated.
 		return s.settle(ctx, name, sum, id, object.ErrExist)
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
-	if theirs, ok := storeSum(a.header); ok && theirs != sum {
+	if theirs, ok := bucket.SumOf(a.Header); ok && theirs != sum {
 		return time.Time{}, fmt.Errorf("%w: the store has computed the SHA-256 %v, and %v was put", object.ErrCorrupted, theirs, sum)
 	}
-	if t, ok := modTime(a.header); ok && a.header.Get("Etag") != "" {
+	if t, ok := modTime(a.Header); ok && a.Header.Get("Etag") != "" {
 		return t, nil
 	}
-	return s.settle(ctx, name, sum, id, s.foreign("a PUT was answered by 200, and the object is not there"))
+	return s.settle(ctx, name, sum, id, s.c.Foreign("a PUT was answered by 200, and the object is not there"))
 }
 
 // settle looks whether the Put of that number has been made. If another object is there the error is other.

@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/minio/minio-go/v7/pkg/credentials"
-
+	"github.com/nfsbox/nfsbox/internal/server/bucket"
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/server/object/objecttest"
 	"github.com/nfsbox/nfsbox/internal/testkit/fakes3"
@@ -22,11 +21,10 @@ const racers = 40
 
 // over are the options of a store in a fake. Pauses between tries are none.
 func over(f *fakes3.Server, prefix string) Options {
-	return Options{
-		Bucket: fakes3.Bucket, Prefix: prefix, Endpoint: f.URL, Write: true,
+	return Options{Prefix: prefix, Write: true, Options: bucket.Options{
+		Bucket: fakes3.Bucket, Endpoint: f.URL, Credentials: bucket.Static(fakes3.Key, fakes3.Secret),
 		Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		creds: credentials.NewStaticV4(fakes3.Key, fakes3.Secret, ""),
-	}
+	}}
 }
 
 func open(t *testing.T, o Options) *Store {

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/minio/minio-go/v7/pkg/credentials"
-
+	"github.com/nfsbox/nfsbox/internal/server/bucket"
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/server/object/objecttest"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
@@ -16,7 +15,9 @@ import (
 )
 
 func overVersity(v *versity.Server, prefix string) Options {
-	return Options{Bucket: versity.Bucket, Prefix: prefix, Endpoint: v.URL, Write: true, creds: credentials.NewStaticV4(versity.Key, versity.Secret, "")}
+	return Options{Prefix: prefix, Write: true, Options: bucket.Options{
+		Bucket: versity.Bucket, Endpoint: v.URL, Credentials: bucket.Static(versity.Key, versity.Secret),
+	}}
 }
 
 // TestVersity runs the suite over a server that computes signatures and checksums itself, and keeps files.
@@ -42,8 +43,8 @@ func TestVersityRefuses(t *testing.T) {
 		kind       error
 		change     func(o *Options)
 	}{
-		{"secret", "the secret key is wrong", fs.ErrPermission, func(o *Options) { o.creds = credentials.NewStaticV4(versity.Key, "wrong-secret", "") }},
-		{"key", "does not know the access key", fs.ErrPermission, func(o *Options) { o.creds = credentials.NewStaticV4("nobody", "wrong-secret", "") }},
+		{"secret", "the secret key is wrong", fs.ErrPermission, func(o *Options) { o.Credentials = bucket.Static(versity.Key, "wrong-secret") }},
+		{"key", "does not know the access key", fs.ErrPermission, func(o *Options) { o.Credentials = bucket.Static("nobody", "wrong-secret") }},
 		{"bucket", `there is no bucket "another"`, nil, func(o *Options) { o.Bucket = "another" }},
 		{"region", "region", nil, func(o *Options) { o.Region = "eu-nowhere-1" }},
 	} {

@@ -1,4 +1,4 @@
-package s3
+package bucket
 
 import (
 	"context"
@@ -11,8 +11,16 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// whereCredentials is how to give them.
-const whereCredentials = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or have them in ~/.aws/credentials (AWS_PROFILE chooses)"
+// WhereCredentials is how to give them.
+const WhereCredentials = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or have them in ~/.aws/credentials (AWS_PROFILE chooses)"
+
+// Credentials are an access key and its secret. The zero value is none.
+type Credentials struct{ of *credentials.Credentials }
+
+// Static are credentials that the caller has.
+func Static(id, secret string) Credentials {
+	return Credentials{credentials.NewStaticV4(id, secret, "")}
+}
 
 // findCredentials returns the first that are there: of the environment, of files, of the instance. They are
 // renewed where they came from. An error has nothing of what a file says, which may be a secret.
@@ -26,7 +34,7 @@ func findCredentials(ctx context.Context, client *http.Client) (*credentials.Cre
 		case err == nil && v.AccessKeyID != "" && v.SecretAccessKey != "":
 			return credentials.New(p), nil
 		case v.AccessKeyID != "" || v.SecretAccessKey != "":
-			return nil, fmt.Errorf("the credentials have one half alone, the key or the secret: %s", whereCredentials)
+			return nil, fmt.Errorf("the credentials have one half alone, the key or the secret: %s", WhereCredentials)
 		case os.Getenv("AWS_PROFILE") != "" && isFile(p):
 			failed = errors.New("AWS_PROFILE names a profile that gives none")
 		}
@@ -34,7 +42,7 @@ func findCredentials(ctx context.Context, client *http.Client) (*credentials.Cre
 	if failed == nil {
 		failed = errors.New("there are none")
 	}
-	return nil, fmt.Errorf("no credentials: %w: %s, or run where an instance has a role", failed, whereCredentials)
+	return nil, fmt.Errorf("no credentials: %w: %s, or run where an instance has a role", failed, WhereCredentials)
 }
 
 func isFile(p credentials.Provider) bool {

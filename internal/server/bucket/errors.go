@@ -1,4 +1,4 @@
-package s3
+package bucket
 
 import (
 	"bytes"
@@ -13,34 +13,35 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/object"
 )
 
-// refusal is an answer that is no success.
-type refusal struct {
+// Refusal is an answer that is no success. errors.Is finds it under its kind: an error of package object, or fs.ErrPermission.
+type Refusal struct {
+	Status int
+	Code   string // of S3, such as "NoSuchKey"; "" where there is none
+	Unsure bool   // an earlier try may have been executed
+
 	op      string // the method
 	place   string
 	bucket  string
-	status  int
-	code    string // of S3, such as "NoSuchKey"; "" where there is none
 	message string
 	region  string // where the bucket is, if the answer says so
 	foreign string // what shows that S3 has not answered
-	unsure  bool   // an earlier try may have been executed
 }
 
 // refuse reads an error.
-func (s *Store) refuse(q *request, a *answer) *refusal {
-	r := &refusal{op: q.method, place: s.place(), bucket: s.o.Bucket, status: a.status, region: a.header.Get("X-Amz-Bucket-Region")}
+func (c *Client) refuse(q *Request, a *Answer) *Refusal {
+	r := &Refusal{op: q.Method, place: c.Place(), bucket: c.o.Bucket, Status: a.Status, region: a.Header.Get("X-Amz-Bucket-Region")}
 	var e struct {
 		XMLName               xml.Name `xml:"Error"`
 		Code, Message, Region string
 	}
-	switch err := xml.NewDecoder(bytes.NewReader(a.body)).Decode(&e); {
+	switch err := xml.NewDecoder(bytes.NewReader(a.Body)).Decode(&e); {
 	case err == nil:
-		r.code, r.message = s.show(e.Code), s.show(e.Message)
+		r.Code, r.message = c.Show(e.Code), c.Show(e.Message)
 		if r.region == "" {
 			r.region = e.Region
 		}
-	case q.method != http.MethodHead && len(bytes.TrimSpace(a.body)) > 0:
-		r.foreign = "it is no error of S3, but " + s.show(a.header.Get("Content-Type"))
+	case q.Method != http.MethodHead && len(bytes.TrimSpace(a.Body)) > 0:
+		r.foreign = "it is no error of S3, but " + c.Show(a.Header.Get("Content-Type"))
 	}
 	if checkRegion(r.region) != nil {
 		r.region = ""
@@ -49,13 +50,13 @@ func (s *Store) refuse(q *request, a *answer) *refusal {
 }
 
 // passes reports whether the same request may well succeed later.
-func (r *refusal) passes() bool {
-	switch r.code {
+func (r *Refusal) passes() bool {
+	switch r.Code {
 	case "SlowDown", "RequestTimeout", "InternalError", "OperationAborted", "ConditionalRequestConflict", "IncompleteBody",
 		"ServiceUnavailable", "BadDigest", "XAmzContentSHA256Mismatch", "TooManyRequests":
 		return true
 	}
-	switch r.status {
+	switch r.Status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return !r.full()
@@ -63,36 +64,36 @@ func (r *refusal) passes() bool {
 	return false
 }
 
-func (r *refusal) expired() bool { return r.code == "ExpiredToken" || r.code == "TokenRefreshRequired" }
+func (r *Refusal) expired() bool { return r.Code == "ExpiredToken" || r.Code == "TokenRefreshRequired" }
 
-func (r *refusal) full() bool {
-	return r.status == http.StatusInsufficientStorage || strings.Contains(r.code, "Quota") || strings.Contains(r.code, "StorageFull") ||
-		r.code == "InsufficientCapacity"
+func (r *Refusal) full() bool {
+	return r.Status == http.StatusInsufficientStorage || strings.Contains(r.Code, "Quota") || strings.Contains(r.Code, "StorageFull") ||
+		r.Code == "InsufficientCapacity"
 }
 
 // wrongRegion reports whether the bucket is somewhere else.
-func (r *refusal) wrongRegion() bool {
-	switch r.code {
+func (r *Refusal) wrongRegion() bool {
+	switch r.Code {
 	case "AuthorizationHeaderMalformed", "PermanentRedirect", "TemporaryRedirect", "IllegalLocationConstraintException", "InvalidRegion":
 		return true
 	}
-	return r.status/100 == 3 || r.status == http.StatusBadRequest && r.code == "" && r.region != ""
+	return r.Status/100 == 3 || r.Status == http.StatusBadRequest && r.Code == "" && r.region != ""
 }
 
 // kind is the error of the contract, or of io/fs.
-func (r *refusal) kind() error {
+func (r *Refusal) kind() error {
 	switch {
-	case r.foreign != "" && r.status < 500:
+	case r.foreign != "" && r.Status < 500:
 		return object.ErrForeign
 	case r.full():
 		return object.ErrNoSpace
-	case r.code == "NoSuchBucket":
+	case r.Code == "NoSuchBucket":
 		return nil
-	case r.code == "NoSuchKey" || r.status == http.StatusNotFound && r.op == http.MethodHead:
+	case r.Code == "NoSuchKey" || r.Code == "NoSuchUpload" || r.Status == http.StatusNotFound && r.op == http.MethodHead:
 		return object.ErrNotExist
-	case r.code == "EntityTooLarge" || r.status == http.StatusRequestEntityTooLarge:
+	case r.Code == "EntityTooLarge" || r.Status == http.StatusRequestEntityTooLarge:
 		return object.ErrTooLarge
-	case r.status == http.StatusForbidden || r.status == http.StatusUnauthorized || r.code == "XAdminUserNotFound":
+	case r.Status == http.StatusForbidden || r.Status == http.StatusUnauthorized || r.Code == "XAdminUserNotFound":
 		return fs.ErrPermission
 	case r.passes():
 		return object.ErrBusy
@@ -101,18 +102,20 @@ func (r *refusal) kind() error {
 }
 
 // Is finds a refusal under its kind.
-func (r *refusal) Is(target error) bool {
+func (r *Refusal) Is(target error) bool {
 	k := r.kind()
 	return k != nil && errors.Is(k, target)
 }
 
 // advice is what to do.
-func (r *refusal) advice() string {
-	switch r.code {
+func (r *Refusal) advice() string {
+	switch r.Code {
 	case "NoSuchBucket":
 		return fmt.Sprintf("there is no bucket %q: make it, or correct its name or endpoint=", r.bucket)
 	case "NoSuchKey":
 		return "no such object"
+	case "NoSuchUpload":
+		return "the upload is not there any more"
 	case "InvalidAccessKeyId", "XAdminUserNotFound":
 		return "the store does not know the access key: are the credentials those of this store?"
 	case "SignatureDoesNotMatch":
@@ -135,20 +138,21 @@ func (r *refusal) advice() string {
 		return "the bucket is in another region, or at another endpoint: say region= or endpoint="
 	case r.full():
 		return "the store is full, or the quota is used up: free space, or raise the quota"
-	case r.status == http.StatusForbidden && (r.op == http.MethodPut || r.op == http.MethodDelete):
+	case r.Status == http.StatusForbidden && (r.op == http.MethodPut || r.op == http.MethodDelete):
 		return "these credentials may not write there, or the store is read-only"
-	case r.status == http.StatusForbidden:
+	case r.Status == http.StatusForbidden:
 		return "these credentials may not read or list there"
-	case r.status == http.StatusMethodNotAllowed:
+	case r.Status == http.StatusMethodNotAllowed:
 		return "the store is read-only, or no S3"
-	case r.status == http.StatusNotFound:
+	case r.Status == http.StatusNotFound:
 		return "not found: is the bucket's name right, and endpoint=?"
 	}
 	return ""
 }
 
-func (r *refusal) Error() string {
-	text := fmt.Sprintf("HTTP %d %s", r.status, r.code)
+// Error says what to do, and what was answered.
+func (r *Refusal) Error() string {
+	text := fmt.Sprintf("HTTP %d %s", r.Status, r.Code)
 	if r.message != "" {
 		text += ": " + r.message
 	}
@@ -158,9 +162,9 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s answered %s", r.place, strings.TrimSpace(text))
 }
 
-// show makes a stranger's text fit for a message: short, printable, and without our credentials.
-func (s *Store) show(text string) string {
-	text = s.hide(text)
+// Show makes a stranger's text fit for a message: short, printable, and without our credentials.
+func (c *Client) Show(text string) string {
+	text = c.hide(text)
 	if len(text) > maxShown {
 		text = text[:maxShown] + "..."
 	}
@@ -173,8 +177,8 @@ func (s *Store) show(text string) string {
 }
 
 // hide takes the credentials out of a text.
-func (s *Store) hide(text string) string {
-	v := s.keys.Load()
+func (c *Client) hide(text string) string {
+	v := c.keys.Load()
 	if v == nil {
 		return text
 	}
@@ -187,9 +191,9 @@ func (s *Store) hide(text string) string {
 }
 
 // clean is an error of the transport, without the credentials that a proxy's or a server's text could repeat.
-func (s *Store) clean(err error) error {
-	if text := err.Error(); s.hide(text) != text {
-		return errors.New(s.hide(text))
+func (c *Client) clean(err error) error {
+	if text := err.Error(); c.hide(text) != text {
+		return errors.New(c.hide(text))
 	}
 	return err
 }

@@ -1,0 +1,230 @@
+package bucket
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/signer"
+
+	"github.com/nfsbox/nfsbox/internal/server/object"
+)
+
+// Request is one to S3.
+type Request struct {
+	Method string
+	Name   string // of an object in the bucket; "" is the bucket
+	Query  url.Values
+	Header map[string]string
+	Body   []byte
+	Sum    object.Sum // of Body
+	Limit  int64      // bytes of an answer that is no error; more is object.ErrForeign
+	Into   []byte     // holds the answer's body, if that fits and its length is known
+}
+
+// emptySum is that of a request without a body.
+var emptySum = object.SumOf(nil)
+
+// Answer is what S3 has answered, whole.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	Unsure bool // an earlier try may have been executed
+}
+
+// lost is a try that had no answer, or no whole one.
+type lost struct{ err error }
+
+func (l *lost) Error() string { return l.err.Error() }
+func (l *lost) Unwrap() error { return l.err }
+
+// Do sends q until it is answered, at most maxTries times. An answer that is no success is a
+// *Refusal. An error Is object.ErrUnknownOutcome if the request changes something and may have been executed.
+func (c *Client) Do(ctx context.Context, q *Request) (*Answer, error) {
+	unsure, moved, renewed := false, false, false
+	for try := 1; ; try++ {
+		a, err := c.send(ctx, q)
+		if err == nil {
+			a.Unsure = unsure
+			return a, nil
+		}
+		if ctx.Err() != nil {
+			err = ctx.Err()
+			if unsure || try == 1 {
+				err = q.outcome(err, true)
+			}
+			return nil, err
+		}
+		r, refused := errors.AsType[*Refusal](err)
+		if refused {
+			r.Unsure = unsure
+		}
+		switch {
+		case refused && !moved && c.move(r):
+			moved = true
+			continue
+		case refused && !renewed && r.expired():
+			c.creds.Expire()
+			renewed = true
+			continue
+		case refused && !r.passes():
+			return nil, err
+		}
+		unsure = unsure || !refused || r.Status != http.StatusServiceUnavailable
+		if try == maxTries || try == maxFirstTries && !c.answered.Load() {
+			return nil, q.outcome(c.tired(err, try), unsure)
+		}
+		if err := c.o.Pause(ctx, pause(try)); err != nil {
+			return nil, q.outcome(err, unsure)
+		}
+	}
+}
+
+// outcome is the error of a request of which it is not known whether it was executed.
+func (q *Request) outcome(err error, unsure bool) error {
+	if !unsure || q.Method == http.MethodGet || q.Method == http.MethodHead {
+		return err
+	}
+	return fmt.Errorf("%w: %w", object.ErrUnknownOutcome, err)
+}
+
+// tired is the error behind the last try.
+func (c *Client) tired(err error, tries int) error {
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return fmt.Errorf("%w: %s, %d times: %w", object.ErrBusy, c.Place(), tries, r)
+	}
+	if text := err.Error(); strings.Contains(text, "server gave HTTP response to HTTPS client") {
+		return fmt.Errorf("%s speaks no TLS: say endpoint=http://... if that is meant", c.Place())
+	}
+	return fmt.Errorf("%s does not answer, after %d tries (is endpoint= right?): %w", c.Place(), tries, err)
+}
+
+// pause is how long to wait behind a try.
+func pause(try int) time.Duration {
+	d := min(firstPause<<(try-1), maxPause)
+	return d/2 + rand.N(d/2)
+}
+
+// wait waits by the clock.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// send sends q once.
+func (c *Client) send(ctx context.Context, q *Request) (*Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, baseTime+time.Duration(int64(len(q.Body))+q.Limit)*time.Second/slowRate)
+	defer cancel()
+	req, err := c.sign(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return nil, &lost{c.clean(err)}
+	}
+	defer func() { _ = resp.Body.Close() }() // all that matters has been read
+	c.answered.Store(true)
+	limit := q.Limit
+	if resp.StatusCode/100 != 2 {
+		limit = MaxError
+	}
+	body, err := readBody(resp, limit, q.Into)
+	a := &Answer{Status: resp.StatusCode, Header: resp.Header, Body: body}
+	switch {
+	case a.Status/100 != 2:
+		return nil, c.refuse(q, a)
+	case errors.Is(err, errEndless):
+		return nil, &Refusal{op: q.Method, place: c.Place(), Status: a.Status, foreign: err.Error()}
+	case err != nil:
+		return nil, &lost{c.clean(err)}
+	}
+	return a, nil
+}
+
+// errEndless is that of an answer with too much in it.
+var errEndless = errors.New("it is longer than any answer to that")
+
+// readBody reads an answer, into into if it fits, and not more than limit.
+func readBody(resp *http.Response, limit int64, into []byte) ([]byte, error) {
+	n := resp.ContentLength
+	if resp.Request.Method == http.MethodHead {
+		return nil, nil
+	}
+	if n > limit {
+		return nil, errEndless
+	}
+	if n >= 0 {
+		b := into
+		if n > int64(len(b)) {
+			b = make([]byte, n)
+		}
+		b = b[:n]
+		_, err := io.ReadFull(resp.Body, b)
+		return b, err
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	if int64(len(b)) > limit {
+		return nil, errEndless
+	}
+	return b, err
+}
+
+// sign makes a request of HTTP, with a signature.
+func (c *Client) sign(ctx context.Context, q *Request) (*http.Request, error) {
+	base, region := c.at()
+	u := url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path + "/" + q.Name}
+	u.RawPath = escape(u.Path)
+	u.RawQuery = strings.ReplaceAll(q.Query.Encode(), "+", "%20") // as signatures have it
+	req, err := http.NewRequestWithContext(ctx, q.Method, u.String(), bytes.NewReader(q.Body))
+	if err != nil {
+		return nil, c.clean(err)
+	}
+	for name, value := range q.Header {
+		req.Header.Set(name, value)
+	}
+	sum := q.Sum
+	if len(q.Body) == 0 {
+		req.Body, req.GetBody, sum = http.NoBody, nil, emptySum
+	}
+	req.Header.Set("X-Amz-Content-Sha256", sum.String())
+	req.Header.Set("User-Agent", "nfsbox")
+	v, err := c.creds.GetWithContext(&credentials.CredContext{Client: c.client, Context: ctx})
+	if err != nil || v.AccessKeyID == "" || v.SecretAccessKey == "" {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, errors.New("the credentials cannot be renewed: " + WhereCredentials)
+	}
+	c.keys.Store(&v)
+	return signer.SignV4(*req, v.AccessKeyID, v.SecretAccessKey, v.SessionToken, region), nil
+}
+
+// escape is a path as signatures have it: all but the unreserved bytes of RFC 3986, and slashes, is escaped.
+func escape(path string) string {
+	var b strings.Builder
+	for i := range len(path) {
+		switch c := path[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-_.~/", c) >= 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}

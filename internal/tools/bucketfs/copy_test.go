@@ -1,0 +1,193 @@
+package bucketfs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/fakes3"
+	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/vfs"
+	"github.com/nfsbox/nfsbox/vfs/vfstest"
+)
+
+// frozen is the file system without changes.
+type frozen struct {
+	*FS
+}
+
+func (f frozen) As(*vfs.Caller) vfs.FS { return f }
+
+func (f frozen) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard *time.Time) (vfs.WCC, error) {
+	return vfs.ReadOnly{}.SetAttr(ctx, h, set, guard)
+}
+
+func (f frozen) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.CreateHow) (vfs.Handle, vfs.Attr, vfs.WCC, error) {
+	return vfs.ReadOnly{}.Create(ctx, dir, name, how)
+}
+
+func (f frozen) Link(ctx context.Context, h, dir vfs.Handle, name string) (vfs.Attr, vfs.WCC, error) {
+	return vfs.ReadOnly{}.Link(ctx, h, dir, name)
+}
+
+func (f frozen) Remove(ctx context.Context, dir vfs.Handle, name string, isDir bool) (vfs.WCC, error) {
+	return vfs.ReadOnly{}.Remove(ctx, dir, name, isDir)
+}
+
+func (f frozen) Rename(ctx context.Context, from vfs.Handle, fromName string, to vfs.Handle, toName string) (vfs.WCC, vfs.WCC, error) {
+	return vfs.ReadOnly{}.Rename(ctx, from, fromName, to, toName)
+}
+
+func (f frozen) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File, vfs.Opened, error) {
+	if _, err := vfs.Readable(ctx, f, at, how); err != nil {
+		return nil, vfs.Opened{}, err
+	}
+	return f.FS.Open(ctx, at, how)
+}
+
+// TestRoundTrip copies a tree into a bucket, there and back, with faults on the way.
+func TestRoundTrip(t *testing.T) {
+	s := fakes3.Start(t, 1, fakes3.Faults{})
+	src := motley(t)
+	f := over(t, s, "pre fix")
+	dst := rooted(t, f)
+	s.Set(fakes3.Faults{SlowDown: 20, Dropped: 10, Lost: 20, Cut: 20, Twice: 20})
+	sum := copied(t, job.CopyOptions{Source: src, Dest: dst, Name: "copy", Verify: true})
+	if sum.Verified != sum.Files || sum.OwnersLost+sum.SetIDsLost+sum.ModesLost+sum.TimesLost+sum.ACLsLost+sum.XattrsLost+sum.HolesLost > 0 {
+		t.Errorf("%+v", sum)
+	}
+	h, _, _, err := f.Lookup(t.Context(), dst.Handle, "copy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy := job.Place{FS: f, Handle: h}
+	same(t, src, copy)
+
+	back := rooted(t, memfs.New(memfs.Options{}))
+	copied(t, job.CopyOptions{Source: copy, Dest: back, Name: "back"})
+	h, _, _, err = back.FS.Lookup(t.Context(), back.Handle, "back")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, src, job.Place{FS: back.FS, Handle: h})
+
+	s.Set(fakes3.Faults{})
+	fresh := over(t, s, "pre fix", "copy")
+	vfstest.RunReadOnly(t, frozen{FS: fresh})
+}
+
+// TestPowers has vfstest prove that files are made whole.
+func TestPowers(t *testing.T) {
+	s := fakes3.Start(t, 1, fakes3.Faults{})
+	n := 0
+	differences := make(map[string]string)
+	for _, name := range []string{"syncer", "hole-seeker", "host-filer", "dropper", "appender"} {
+		differences["powers/"+name] = "its files are not written to"
+	}
+	vfstest.Run(t, vfstest.Config{Groups: []string{"powers"}, Differences: differences, New: func(t *testing.T) vfs.FS {
+		n++
+		return over(t, s, strings.Repeat("x", n))
+	}})
+}
+
+// TestForeign: what is no name, or belongs to another object, is not shown as one, and a copy counts it.
+func TestForeign(t *testing.T) {
+	s := fakes3.Start(t, 1, fakes3.Faults{})
+	for _, key := range []string{
+		"good", "d/x", "file/below", "file", "link.rclonelink", "link", "both.rclonelink", "both/below", "also-.x", "also/below", "also",
+		"d//empty", "./dot", "../up", "d/..", "d/.", "line\nbreak", "n/" + strings.Repeat("n", 256), ".rclonelink", "/", "%00", "twice%25",
+	} {
+		s.Plant(key, []byte("x"))
+	}
+	f := over(t, s)
+	src := rooted(t, f)
+	want := []string{
+		"/../", "/./", "/.rclonelink", "//", "/%00", "/also/", "/both/", "/file/", "/line\nbreak", "/link.rclonelink",
+		"also", "also-.x", "both", "d", "file", "good", "link", "n", "twice%25",
+	}
+	slices.Sort(want)
+	if got := namesOf(t, f, src.Handle); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	back := rooted(t, memfs.New(memfs.Options{}))
+	sum, text, err := copying(t, job.CopyOptions{Source: src, Dest: back, Name: "back"})
+	if err != nil || sum.Errors != 10+4 || sum.Files != 7 || sum.Symlinks != 1 {
+		t.Errorf("%+v, %v\n%s", sum, err, text)
+	}
+	for _, name := range []string{"..", ".", "", "a/b", "\x00"} {
+		if _, _, _, err := f.Lookup(t.Context(), src.Handle, name); name != ".." && !errors.Is(err, vfs.ErrInval) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestImplicit: a directory that nobody has made is there as long as something is in it, and a file of another program has the time of its upload.
+func TestImplicit(t *testing.T) {
+	s := fakes3.Start(t, 1, fakes3.Faults{})
+	s.Plant("a/b/c", []byte("content"))
+	f := over(t, s)
+	root := rooted(t, f).Handle
+	a, attr, _, err := f.Lookup(t.Context(), root, "a")
+	if err != nil || attr.Type != vfs.TypeDir || attr.Mode != 0o755 || attr.UID != 7 || attr.Mtime.Unix() != 0 {
+		t.Fatalf("%+v, %v", attr, err)
+	}
+	b, _, _, err := f.Lookup(t.Context(), a, "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, attr, _, err = f.Lookup(t.Context(), b, "c")
+	if err != nil || attr.Mode != 0o644 || !attr.Mtime.Equal(attr.Ctime) || attr.Size != 7 {
+		t.Errorf("%+v, %v", attr, err)
+	}
+	if _, err := f.Remove(t.Context(), root, "a", true); !errors.Is(err, vfs.ErrNotEmpty) {
+		t.Errorf("%v", err)
+	}
+	set(t, f, a, vfs.SetAttr{Valid: vfs.MaskMode, Mode: 0o700}) // which makes it
+	if _, err := f.Remove(t.Context(), b, "c", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := f.Lookup(t.Context(), a, "b"); !errors.Is(err, vfs.ErrNoEnt) {
+		t.Errorf("%v", err)
+	}
+	if _, err := f.GetAttr(t.Context(), b, vfs.MaskV3); !errors.Is(err, vfs.ErrStale) {
+		t.Errorf("%v", err)
+	}
+	if attr, err := f.GetAttr(t.Context(), a, vfs.MaskV3); err != nil || attr.Mode != 0o700 {
+		t.Errorf("%+v, %v", attr, err)
+	}
+	if _, err := f.Remove(t.Context(), root, "a", true); err != nil || len(s.Names()) > 0 {
+		t.Errorf("%v, and %q is left", err, s.Names())
+	}
+}
+
+// TestMeta: fields of metadata that are none are passed over.
+func TestMeta(t *testing.T) {
+	for text, want := range map[string]string{
+		"1354040105.123456789":           "1354040105.123456789",
+		"1354040105":                     "1354040105",
+		"-1.5":                           "-1.5",
+		"0.000000001":                    "0.000000001",
+		"-0.25":                          "-0.25",
+		"1.1234567891":                   "1.123456789",
+		"2006-01-02T15:04:05.5+01:00":    "1136210645.5",
+		"1e9":                            "",
+		"":                               "",
+		"1.-5":                           "",
+		"99999999999999999999":           "",
+		"999999999999999":                "",
+		"--1":                            "",
+		"+1":                             "",
+		"0x10":                           "",
+		"1.5 ":                           "",
+		"10000-01-01T00:00:00.000000001": "",
+	} {
+		at, ok := parseTime(text)
+		if ok != (want != "") || ok && formatTime(at) != want {
+			t.Errorf("%q: %v, %v", text, at, ok)
+		}
+	}
+}

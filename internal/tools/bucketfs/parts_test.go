@@ -1,0 +1,248 @@
+package bucketfs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/server/bucket"
+	"github.com/nfsbox/nfsbox/internal/testkit/fakes3"
+	"github.com/nfsbox/nfsbox/internal/tools/dirfs"
+	"github.com/nfsbox/nfsbox/internal/tools/job"
+	"github.com/nfsbox/nfsbox/vfs"
+)
+
+// large is the size of a file that is put in seven parts.
+const large = 6*partSize + 12345
+
+// largeFile is a directory of this host with such a file in it.
+func largeFile(t *testing.T) (dir string, at job.Place) {
+	t.Helper()
+	dir = t.TempDir()
+	f, err := os.Create(dir + "/large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seed [32]byte
+	_, err = io.CopyN(f, rand.NewChaCha8(seed), large)
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	fsys, err := dirfs.New(dir, dirfs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fsys.Close() }) // nothing was written
+	return dir, rooted(t, fsys)
+}
+
+// record is a directory for what is copied in part.
+func record(t *testing.T) *os.Root {
+	t.Helper()
+	r, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() }) // files are read below it alone
+	return r
+}
+
+// TestParts: a large file is put in parts. A copy that was broken off is gone on with, and only what is missing is sent. After a change of the
+// source it is begun anew, and nothing is left.
+func TestParts(t *testing.T) {
+	s := fakes3.Start(t, 1, fakes3.Faults{})
+	dir, src := largeFile(t)
+	dst := rooted(t, over(t, s))
+	o := job.CopyOptions{Source: src, Dest: dst, Name: "copy", Parts: record(t), Tag: "ab"}
+
+	breakOff(t, s, o, 3)
+	if s.Uploads() != 1 {
+		t.Fatalf("%d uploads are left for the next run", s.Uploads())
+	}
+	sent := s.Calls("PART")
+	s.Set(fakes3.Faults{SlowDown: 100, Lost: 100, Twice: 100})
+	o.Verify = true
+	sum, text, err := copying(t, o)
+	if err != nil || sum.Errors > 0 || sum.Verified != 1 || !strings.Contains(text, "that an earlier run has copied") {
+		t.Fatalf("%+v, %v\n%s", sum, err, text)
+	}
+	s.Set(fakes3.Faults{})
+	if s.Uploads() > 0 || len(s.Names()) != 2 {
+		t.Errorf("%d uploads, %q", s.Uploads(), s.Names())
+	}
+	sameLarge(t, s, dir, "copy/large")
+
+	o.Name, o.Verify = "other", false
+	breakOff(t, s, o, 3)
+	before := s.Calls("PART")
+	if sum, text, err := copying(t, o); err != nil || sum.Errors > 0 {
+		t.Fatalf("%+v, %v\n%s", sum, err, text)
+	}
+	if n := s.Calls("PART") - before; n > 7-3 {
+		t.Errorf("%d parts were sent of 7, and 3 were there; at first %d", n, sent)
+	}
+	sameLarge(t, s, dir, "other/large")
+
+	o.Name = "third"
+	breakOff(t, s, o, 3)
+	if err := os.Chtimes(dir+"/large", time.Now(), time.Unix(1e9, 0)); err != nil {
+		t.Fatal(err)
+	}
+	before = s.Calls("PART")
+	if sum, text, err := copying(t, o); err != nil || sum.Errors > 0 || s.Calls("PART")-before != 7 {
+		t.Errorf("%d parts: %+v, %v\n%s", s.Calls("PART")-before, sum, err, text)
+	}
+	if s.Uploads() > 0 {
+		t.Errorf("%d uploads are left", s.Uploads())
+	}
+
+	o.Name = "fourth"
+	breakOff(t, s, o, 3)
+	if err := os.Rename(dir+"/large", dir+"/small"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(dir+"/small", 10); err != nil {
+		t.Fatal(err)
+	}
+	if sum, text, err := copying(t, o); err != nil || sum.Errors > 0 || s.Uploads() > 0 {
+		t.Errorf("%d uploads of a file that is gone are left: %+v, %v\n%s", s.Uploads(), sum, err, text)
+	}
+}
+
+// breakOff has a copy end when n parts have been put.
+func breakOff(t *testing.T, s *fakes3.Server, o job.CopyOptions, n int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var mu sync.Mutex
+	s.Set(fakes3.Faults{Hook: fakes3.On("PART", func(http.ResponseWriter, *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if n--; n == -1 {
+			cancel()
+		}
+		return n < 0
+	})})
+	defer s.Set(fakes3.Faults{})
+	if _, _, err := copyingIn(ctx, t, o); !errors.Is(err, context.Canceled) {
+		t.Fatalf("broken off: %v", err)
+	}
+}
+
+func sameLarge(t *testing.T, s *fakes3.Server, dir, key string) {
+	t.Helper()
+	want, err := os.ReadFile(dir + "/large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.Change(key, func(b []byte) []byte {
+		if !bytes.Equal(b, want) {
+			t.Errorf("%s has %d bytes, and others than the file", key, len(b))
+		}
+		return b
+	}) {
+		t.Errorf("%s is not there", key)
+	}
+}
+
+// TestPartsThatFail: an upload that nobody can go on with is aborted.
+func TestPartsThatFail(t *testing.T) {
+	s := fakes3.Start(t, 1, fakes3.Faults{})
+	_, src := largeFile(t)
+	dst := rooted(t, over(t, s))
+	s.Set(fakes3.Faults{Hook: fakes3.On("PART", fakes3.Fail(403, "AccessDenied", ""))})
+	sum, text, err := copying(t, job.CopyOptions{Source: src, Dest: dst, Name: "copy", Parts: record(t), Tag: "ab"})
+	if err != nil || sum.Errors != 1 || s.Uploads() != 0 || !strings.Contains(text, "may not write") {
+		t.Errorf("%d uploads: %+v, %v\n%s", s.Uploads(), sum, err, text)
+	}
+}
+
+// TestComplete: after a lost answer to the last request the object says whether it was made.
+func TestComplete(t *testing.T) {
+	s := fakes3.Start(t, 1, fakes3.Faults{})
+	f := over(t, s)
+	root := rooted(t, f).Handle
+	a := vfs.Attr{Valid: vfs.MaskSize | vfs.MaskMtime, Size: maxWhole + 1, Mtime: time.Unix(5, 0)}
+	m, err := f.Make(t.Context(), root, "file", &a, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, partSize)
+	for off := uint64(0); off < a.Size; off += partSize {
+		if _, err := vfs.WriteFull(t.Context(), m, b[:min(partSize, a.Size-off)], off, vfs.Unstable, new(vfs.Written)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, off := range []uint64{0, a.Size - edge} {
+		if n, _, err := m.ReadAt(t.Context(), make([]byte, edge), off, nil); n != edge || err != nil {
+			t.Errorf("at %d: %d, %v", off, n, err)
+		}
+	}
+	s.Set(fakes3.Faults{Twice: 1000}) // the second time there is no such upload
+	_, attr, err := m.Publish(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	s.Set(fakes3.Faults{})
+	if err := m.Close(t.Context()); err != nil || attr.Size != a.Size || s.Uploads() > 0 {
+		t.Errorf("%v, %+v", err, attr)
+	}
+}
+
+// TestMarks: a mark that may be anything begins nothing but an upload of its own.
+func TestMarks(t *testing.T) {
+	for _, mark := range []string{"", "x", markTag, markTag + " id number about ", markTag + " id\n number about key", markTag + "  number about key", markTag + " " + strings.Repeat("i", 2000) + " n a k"} {
+		if u, ok := parseMark(mark); ok {
+			t.Errorf("%q is %+v", mark, u)
+		}
+	}
+	u := upload{"a key/with spaces", "id", "number", "about"}
+	if back, ok := parseMark(u.String()); !ok || back != u {
+		t.Errorf("%+v, %v", back, ok)
+	}
+	for size, want := range map[int64]int64{maxWhole + 1: partSize, 10_000 * partSize: partSize, 10_000*partSize + 1: partSize + 1<<20, maxMade: maxPart} {
+		if got := partOf(size); got != want || (size+got-1)/got > bucket.MaxParts {
+			t.Errorf("parts of %d: %d, want %d", size, got, want)
+		}
+	}
+}
+
+// TestBudget: memory is given in turn, and comes back.
+func TestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget{room: 10}
+		if err := b.take(t.Context(), 8); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { first <- b.take(ctx, 10) }()
+		synctest.Wait()
+		go func() { second <- b.take(t.Context(), 1) }()
+		synctest.Wait()
+		if len(first)+len(second) > 0 {
+			t.Fatal("one has overtaken another, or got what is not there")
+		}
+		cancel()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if err := <-second; err != nil {
+			t.Error(err)
+		}
+		b.give(8)
+		b.give(1)
+		if b.room != 10 || len(b.queue) > 0 {
+			t.Errorf("%d bytes are left, for %d", b.room, len(b.queue))
+		}
+	})
+}
