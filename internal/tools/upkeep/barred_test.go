@@ -17,49 +17,30 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// barred is a store of which one object may not be read.
+// barred is a store of which one object cannot be read. If it is not there, it is not listed either.
 type barred struct {
 	object.Store
 	key string
+	why error
 }
 
 func (s *barred) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, object.Info, error) {
 	if key == s.key {
-		return nil, object.Info{}, object.Fail("get", key, syscall.EACCES)
+		return nil, object.Info{}, object.Fail("get", key, s.why)
 	}
 	return s.Store.Get(ctx, key, off, n)
 }
 
 func (s *barred) Stat(ctx context.Context, key string) (object.Info, error) {
 	if key == s.key {
-		return object.Info{}, object.Fail("stat", key, syscall.EACCES)
+		return object.Info{}, object.Fail("stat", key, s.why)
 	}
 	return s.Store.Stat(ctx, key)
 }
 
-// lacking is a store without one of its objects.
-type lacking struct {
-	object.Store
-	key string
-}
-
-func (s *lacking) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, object.Info, error) {
-	if key == s.key {
-		return nil, object.Info{}, object.Fail("get", key, object.ErrNotExist)
-	}
-	return s.Store.Get(ctx, key, off, n)
-}
-
-func (s *lacking) Stat(ctx context.Context, key string) (object.Info, error) {
-	if key == s.key {
-		return object.Info{}, object.Fail("stat", key, object.ErrNotExist)
-	}
-	return s.Store.Stat(ctx, key)
-}
-
-func (s *lacking) List(ctx context.Context, prefix, after string, limit int) (object.Page, error) {
+func (s *barred) List(ctx context.Context, prefix, after string, limit int) (object.Page, error) {
 	p, err := s.Store.List(ctx, prefix, after, limit)
-	p.Objects = slices.DeleteFunc(p.Objects, func(i object.Info) bool { return i.Key == s.key })
+	p.Objects = slices.DeleteFunc(p.Objects, func(i object.Info) bool { return i.Key == s.key && errors.Is(s.why, object.ErrNotExist) })
 	return p, err
 }
 
@@ -82,11 +63,11 @@ func hurtOf(found []Damage, key string) (hurts []string) {
 func TestCheckUnreadable(t *testing.T) {
 	b := grown(t)
 	for _, key := range b.content() {
-		sum, found := b.check(&barred{b.memory, key}, 1)
+		sum, found := b.check(&barred{b.memory, key, syscall.EACCES}, 1)
 		if len(found) > 1 || len(found) == 1 && (found[0].Object != key || found[0].Problem != Unreadable) || sum.Snapshots+sum.HurtSnapshots == 0 {
 			t.Errorf("%s: %+v", key, found)
 		}
-		_, gone := b.check(&lacking{b.memory, key}, 1)
+		_, gone := b.check(&barred{b.memory, key, object.ErrNotExist}, 1)
 		if want, got := hurtOf(gone, key), hurtOf(found, key); !slices.Equal(got, want) {
 			t.Errorf("%s hurts %q, want %q", key, got, want)
 		}
