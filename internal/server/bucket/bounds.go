@@ -26,6 +26,12 @@ const (
 	// A try may take baseTime, and a second more for each slowRate bytes that it moves. Then it has failed.
 	baseTime = time.Minute
 	slowRate = 32 << 10
+	// A try to read has failed, too, if fewer than slowBytes of the answer come in a slowTime. Other answers may
+	// take baseTime: S3 keeps a connection alive with spaces while it puts an object together.
+	slowTime  = 30 * time.Second
+	slowBytes = 16 << 10
+	// maxSlowTries is how often such a request is sent whose answer is too slow. Then its error is returned.
+	maxSlowTries = 3
 
 	// MaxError bounds the body of an error, in bytes, and maxShown how much of its text a message repeats.
 	MaxError = 64 << 10

@@ -50,7 +50,7 @@ func (l *lost) Unwrap() error { return l.err }
 // Do sends q until it is answered, at most maxTries times. An answer that is no success is a
 // *Refusal. An error Is object.ErrUnknownOutcome if the request changes something and may have been executed.
 func (c *Client) Do(ctx context.Context, q *Request) (*Answer, error) {
-	unsure, moved, renewed := false, false, false
+	unsure, moved, renewed, slowTries := false, false, false, 0
 	for try := 1; ; try++ {
 		a, err := c.send(ctx, q)
 		if err == nil {
@@ -80,7 +80,10 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Answer, error) {
 			return nil, err
 		}
 		unsure = unsure || !refused || r.Status != http.StatusServiceUnavailable
-		if try == maxTries || try == maxFirstTries && !c.answered.Load() {
+		if _, ok := errors.AsType[*slow](err); ok && q.reads() {
+			slowTries++
+		}
+		if try == maxTries || slowTries == maxSlowTries || try == maxFirstTries && !c.answered.Load() {
 			return nil, q.outcome(c.tired(err, try), unsure)
 		}
 		if err := c.o.Pause(ctx, pause(try)); err != nil {
@@ -88,6 +91,9 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Answer, error) {
 		}
 	}
 }
+
+// reads reports whether q reads something, of which the answer has to get on.
+func (q *Request) reads() bool { return q.Method == http.MethodGet }
 
 // outcome is the error of a request of which it is not known whether it was executed.
 func (q *Request) outcome(err error, unsure bool) error {
@@ -104,6 +110,9 @@ func (c *Client) tired(err error, tries int) error {
 	}
 	if text := err.Error(); strings.Contains(text, "server gave HTTP response to HTTPS client") {
 		return fmt.Errorf("%s speaks no TLS: say endpoint=http://... if that is meant", c.Place())
+	}
+	if _, ok := errors.AsType[*slow](err); ok {
+		return fmt.Errorf("%s answers too slowly, %d times: %w", c.Place(), tries, err)
 	}
 	return fmt.Errorf("%s does not answer, after %d tries (is endpoint= right?): %w", c.Place(), tries, err)
 }
@@ -128,15 +137,17 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // send sends q once.
 func (c *Client) send(ctx context.Context, q *Request) (*Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, baseTime+time.Duration(int64(len(q.Body))+q.Limit)*time.Second/slowRate)
+	ctx, cancel := tryTime(ctx, int64(len(q.Body))+q.Limit)
 	defer cancel()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	req, err := c.sign(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := c.client.Do(req)
 	if err != nil {
-		return nil, &lost{c.clean(err)}
+		return nil, c.lost(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // all that matters has been read
 	c.answered.Store(true)
@@ -144,7 +155,13 @@ func (c *Client) send(ctx context.Context, q *Request) (*Answer, error) {
 	if resp.StatusCode/100 != 2 {
 		limit = MaxError
 	}
-	body, err := readBody(resp, limit, q.Into)
+	var from io.Reader = resp.Body
+	if q.reads() {
+		p := pace(from, giveUp)
+		defer p.timer.Stop()
+		from = p
+	}
+	body, err := readBody(resp, from, limit, q.Into)
 	a := &Answer{Status: resp.StatusCode, Header: resp.Header, Body: body}
 	switch {
 	case a.Status/100 != 2:
@@ -152,16 +169,24 @@ func (c *Client) send(ctx context.Context, q *Request) (*Answer, error) {
 	case errors.Is(err, errEndless):
 		return nil, &Refusal{op: q.Method, place: c.Place(), Status: a.Status, foreign: err.Error()}
 	case err != nil:
-		return nil, &lost{c.clean(err)}
+		return nil, c.lost(ctx, err)
 	}
 	return a, nil
+}
+
+// lost is the error of a try, whose context is ctx: why that was given up, if it was.
+func (c *Client) lost(ctx context.Context, err error) error {
+	if s, ok := errors.AsType[*slow](context.Cause(ctx)); ok {
+		return &lost{s}
+	}
+	return &lost{c.clean(err)}
 }
 
 // errEndless is that of an answer with too much in it.
 var errEndless = errors.New("it is longer than any answer to that")
 
-// readBody reads an answer, into into if it fits, and not more than limit.
-func readBody(resp *http.Response, limit int64, into []byte) ([]byte, error) {
+// readBody reads an answer from body, into into if it fits, and not more than limit.
+func readBody(resp *http.Response, body io.Reader, limit int64, into []byte) ([]byte, error) {
 	n := resp.ContentLength
 	if resp.Request.Method == http.MethodHead {
 		return nil, nil
@@ -175,10 +200,10 @@ func readBody(resp *http.Response, limit int64, into []byte) ([]byte, error) {
 			b = make([]byte, n)
 		}
 		b = b[:n]
-		_, err := io.ReadFull(resp.Body, b)
+		_, err := io.ReadFull(body, b)
 		return b, err
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	b, err := io.ReadAll(io.LimitReader(body, limit+1))
 	if int64(len(b)) > limit {
 		return nil, errEndless
 	}
