@@ -16,6 +16,8 @@ const (
 	maxTries = 10
 	// maxFirstTries is the same as long as the store has answered nothing: its address may be wrong.
 	maxFirstTries = 3
+	// maxLate is how often a request is sent whose answer of status 200 is an error for a while. Then that is the error.
+	maxLate = 4
 	// Between tries are pauses that double, of firstPause to maxPause and a random part less: a minute in all.
 	firstPause = 200 * time.Millisecond
 	maxPause   = 20 * time.Second

@@ -13,18 +13,31 @@ func (c *Client) Source(name string) string { return escape(c.o.Bucket + "/" + n
 // Copy sends a request to copy an object. Its answer begins before it is known whether the copy succeeds, so that an error may stand
 // in one of status 200.
 func (c *Client) Copy(ctx context.Context, q *Request) error {
-	a, err := c.Do(ctx, q)
-	if err != nil {
-		return err
-	}
 	var done struct {
 		XMLName xml.Name `xml:"CopyObjectResult"`
 		ETag    string
 	}
-	return c.late(q, a, &done, func() bool { return done.ETag != "" })
+	return c.doLate(ctx, q, &done, func() bool { return done.ETag != "" })
 }
 
-// late reads an answer of status 200 that may be an error all the same. good says whether into has what it needs.
+// doLate sends a request of which an answer of status 200 may be an error all the same. If that passes, it is sent again.
+func (c *Client) doLate(ctx context.Context, q *Request, into any, good func() bool) error {
+	for try := 1; ; try++ {
+		a, err := c.Do(ctx, q)
+		if err != nil {
+			return err
+		}
+		err = c.late(q, a, into, good)
+		if r, refused := errors.AsType[*Refusal](err); !refused || !r.passes() || try == maxLate {
+			return err
+		}
+		if err := c.o.Pause(ctx, pause(try)); err != nil {
+			return q.outcome(err, true)
+		}
+	}
+}
+
+// late reads an answer of status 200. good says whether into has what it needs.
 func (c *Client) late(q *Request, a *Answer, into any, good func() bool) error {
 	err := decode(a.Body, into)
 	if err == nil && good() {

@@ -56,3 +56,25 @@ func FuzzDecodeList(f *testing.F) {
 		}
 	})
 }
+
+// FuzzDecodeParts: a list of parts that is let through has numbers in order, and sizes.
+func FuzzDecodeParts(f *testing.F) {
+	f.Add([]byte(`<ListPartsResult><UploadId>id</UploadId><IsTruncated>false</IsTruncated><Part><PartNumber>1</PartNumber><Size>5</Size><ETag>e</ETag></Part></ListPartsResult>`))
+	f.Add([]byte(`<html/>`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var l partList
+		all := make(map[int]Part)
+		if decode(body, &l) != nil {
+			return
+		}
+		last, err := l.read("id", 0, all)
+		if err != nil {
+			return
+		}
+		for n, p := range all {
+			if n < 1 || n > last || n > MaxParts || p.Number != n || p.Size < 0 || p.ETag == "" {
+				t.Fatalf("%d: %+v is let through", n, p)
+			}
+		}
+	})
+}

@@ -169,15 +169,11 @@ func (c *Client) EndUpload(ctx context.Context, name, id string, parts []Part) e
 		Method: http.MethodPost, Name: name, Query: url.Values{"uploadId": {id}}, Body: body, Sum: object.SumOf(body), Limit: MaxError,
 		Header: map[string]string{"Content-Type": "application/xml"},
 	}
-	a, err := c.Do(ctx, q)
-	if err != nil {
-		return err
-	}
 	var done struct {
 		XMLName xml.Name `xml:"CompleteMultipartUploadResult"`
 		ETag    string
 	}
-	return c.late(q, a, &done, func() bool { return done.ETag != "" })
+	return c.doLate(ctx, q, &done, func() bool { return done.ETag != "" })
 }
 
 // AbortUpload removes an upload and its parts, if it is there.

@@ -58,6 +58,8 @@ type Faults struct {
 type Server struct {
 	URL string // http://127.0.0.1:PORT
 
+	active sync.WaitGroup // requests
+
 	mu      sync.Mutex
 	faults  Faults
 	rng     *rand.Rand
@@ -121,6 +123,9 @@ func (s *Server) Calls(method string) int {
 	return s.calls[method]
 }
 
+// Settle waits until no request is under way, also of clients that have left. There is none that begins meanwhile.
+func (s *Server) Settle() { s.active.Wait() }
+
 // Names are those of all objects, in order.
 func (s *Server) Names() []string {
 	s.mu.Lock()
@@ -159,6 +164,8 @@ type reply struct {
 
 // ServeHTTP answers a request, as well as the faults allow.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.active.Add(1)
+	defer s.active.Done()
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
 		return // the client has left

@@ -15,7 +15,7 @@ import (
 // head asks for an object. ok is false if there is none.
 func (f *FS) head(ctx context.Context, key string) (h http.Header, ok bool, err error) {
 	a, err := f.c.Do(ctx, &bucket.Request{Method: http.MethodHead, Name: f.root + key})
-	if errors.Is(err, object.ErrNotExist) || refusesName(err, key) {
+	if errors.Is(err, object.ErrNotExist) {
 		return nil, false, nil
 	}
 	if err != nil {
@@ -24,11 +24,11 @@ func (f *FS) head(ctx context.Context, key string) (h http.Header, ok bool, err 
 	return a.Header, true, nil
 }
 
-// refusesName reports whether err says that a store which keeps files cannot have a part of a key that is so long. The answer to a HEAD has
-// no other words.
-func refusesName(err error, key string) bool {
+// refusesLink reports whether err may say that a store which keeps files cannot have so long a name as a link's key would be. The answer to
+// a HEAD has no other words.
+func refusesLink(err error, key string) bool {
 	r, refused := errors.AsType[*bucket.Refusal](err)
-	return refused && r.Status == http.StatusBadRequest && len(key)-len(above(key)) > vfs.MaxName
+	return refused && r.Status == http.StatusBadRequest && kindOf(key) == isLink && len(key)-len(above(key)) > vfs.MaxName
 }
 
 // described are the attributes of an object of which an answer has the header.
@@ -123,7 +123,7 @@ func (f *FS) find(ctx context.Context, dir, name string) (key string, a vfs.Attr
 			continue
 		}
 		a, err = f.attr(ctx, key)
-		if !errors.Is(err, vfs.ErrNoEnt) {
+		if !errors.Is(err, vfs.ErrNoEnt) && !refusesLink(err, key) {
 			return key, a, err
 		}
 	}

@@ -1,7 +1,6 @@
 package bucketfs
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -10,6 +9,9 @@ import (
 
 // linkSuffix ends the keys of symbolic links, as rclone's --links has them.
 const linkSuffix = ".rclonelink"
+
+// maxSegment is the longest segment of a name, in bytes. A longer one is foreign, and not looked at.
+const maxSegment = 3 * vfs.MaxName
 
 // kind is what a key stands for.
 type kind uint8
@@ -48,29 +50,63 @@ func keyOf(dir, name string, k kind) string {
 // Most names are their own segments. One with bad bytes has these as %XX, and each "%" as "%25". So has one that is the segment of
 // another name: what looks like an escape, and is none, stays as it is. The suffix of links is bad, so that no file becomes one.
 func segment(name string) string {
-	plain := unescape(name)
-	if !hasBad(name) && (plain == name || segment(plain) != name) {
-		return name
+	if escapes(name) {
+		return escape(name)
 	}
-	var b strings.Builder
+	return name
+}
+
+// escapes reports whether a name is not its own segment: it has bad bytes, or is the segment of another name, which escapes then. Such names
+// may stand behind each other, as in "%252525": then each "%" has as many "25" behind it at least, and without these the escape of a
+// bad byte is left.
+func escapes(name string) bool {
+	if hasBad(name) {
+		return true
+	}
+	parts := strings.Split(name, "%")
+	depth := len(name)
+	for _, part := range parts[1:] {
+		n := 0
+		for strings.HasPrefix(part[n:], "25") {
+			n += 2
+		}
+		depth = min(depth, n)
+	}
+	for i := range parts[1:] {
+		parts[i+1] = parts[i+1][depth:]
+	}
+	last := strings.Join(parts, "%")
+	plain := unescape(last)
+	return hasBad(plain) && escape(plain) == last
+}
+
+// escape is a name with its bad bytes, and each "%", as %XX.
+func escape(name string) string {
+	b := make([]byte, 0, 3*len(name))
 	for i := 0; i < len(name); {
 		n := good(name[i:])
 		if n == 0 || name[i] == '%' || name[i:] == linkSuffix {
-			fmt.Fprintf(&b, "%%%02X", name[i])
+			b = append(b, '%', digits[name[i]>>4], digits[name[i]&15])
 			i++
 			continue
 		}
-		b.WriteString(name[i : i+n])
+		b = append(b, name[i:i+n]...)
 		i += n
 	}
-	return b.String()
+	return string(b)
 }
 
 // good is how many bytes the character takes that s begins with; 0 if it is one that S3, XML or a terminal makes trouble with: no
 // UTF-8, a control character, or one that XML cannot have.
 func good(s string) int {
+	if s[0] < 0x80 {
+		if s[0] < ' ' || s[0] == 0x7f {
+			return 0
+		}
+		return 1
+	}
 	r, n := utf8.DecodeRuneInString(s)
-	if r == utf8.RuneError && n <= 1 || r < ' ' || r == 0x7f || r == 0xfffe || r == 0xffff {
+	if r == utf8.RuneError && n <= 1 || r == 0xfffe || r == 0xffff {
 		return 0
 	}
 	return n
@@ -106,7 +142,9 @@ func unescape(s string) string {
 	return b.String()
 }
 
-func digit(c byte) int { return strings.IndexByte("0123456789ABCDEF", c) }
+const digits = "0123456789ABCDEF"
+
+func digit(c byte) int { return strings.IndexByte(digits, c) }
 
 // nameOf is the name that a key stands for in the directory of the key dir, which it begins with. ok is false if it stands for none:
 // the key is foreign.
@@ -118,6 +156,9 @@ func nameOf(dir, key string) (name string, ok bool) {
 		s = strings.TrimSuffix(s, "/")
 	case isLink:
 		s = strings.TrimSuffix(s, linkSuffix)
+	}
+	if len(s) > maxSegment {
+		return "", false
 	}
 	for _, name := range [...]string{unescape(s), s} {
 		if segment(name) == s {

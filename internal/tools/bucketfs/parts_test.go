@@ -136,6 +136,7 @@ func breakOff(t *testing.T, s *fakes3.Server, o job.CopyOptions, n int) {
 	if _, _, err := copyingIn(ctx, t, o); !errors.Is(err, context.Canceled) {
 		t.Fatalf("broken off: %v", err)
 	}
+	s.Settle()
 }
 
 func sameLarge(t *testing.T, s *fakes3.Server, dir, key string) {

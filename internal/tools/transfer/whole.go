@@ -131,7 +131,8 @@ func (c *copier) fillWhole(ctx context.Context) (Result, error) {
 	}, nil
 }
 
-// publishWhole gives the copy its name. Only then it can be read back: one that differs is removed again.
+// publishWhole gives the copy its name. Only then it can be read back: one that differs is removed again, and one that could not be
+// read stays.
 func (c *copier) publishWhole(ctx context.Context, res *Result) (err error) {
 	if res.Handle, res.Attr, err = c.whole.Publish(ctx); err != nil {
 		return fmt.Errorf("publish: %w", err)
@@ -149,14 +150,17 @@ func (c *copier) publishWhole(ctx context.Context, res *Result) (err error) {
 		return fmt.Errorf("read back: %w", err)
 	}
 	err = join(c.verify(ctx), c.closeOut(ctx))
-	if err == nil {
+	switch {
+	case err == nil:
 		res.Verified = true
 		return nil
+	case !errors.Is(err, ErrVerify):
+		return err
 	}
 	removing, cancel := cleanup(ctx)
 	defer cancel()
 	if _, rerr := c.dst.FS.Remove(removing, c.dst.Dir, c.dst.Name, false); rerr != nil {
-		return join(err, fmt.Errorf("remove the copy, which is not known to be good: %w", rerr))
+		return join(err, fmt.Errorf("remove it again: %w", rerr))
 	}
 	return err
 }
