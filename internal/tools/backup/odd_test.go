@@ -110,6 +110,20 @@ func TestLinkedAlike(t *testing.T) {
 	}
 }
 
+// TestTarget: a symbolic link of a server that no restore could make has failed, and is not in the snapshot.
+func TestTarget(t *testing.T) {
+	b := newBed(t)
+	for name, target := range map[string]string{"good": "a", "bad": "a\x00b"} {
+		if _, _, _, err := b.fs.Create(t.Context(), b.root, name, &vfs.CreateHow{Type: vfs.TypeSymlink, Target: target}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum, s := b.run(b.options())
+	if sum.Errors != 1 || s.Ref().Complete || sum.Symlinks != 1 {
+		t.Errorf("%+v", sum)
+	}
+}
+
 // TestChange wants differences that do not count to have nothing read, and another source to have all count.
 func TestChange(t *testing.T) {
 	b := newBed(t)

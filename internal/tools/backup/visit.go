@@ -238,6 +238,9 @@ func (r *run) other(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot
 	if r.w != nil {
 		if e.Attr.Type == vfs.TypeSymlink {
 			e.Target, _, err = r.o.FS.Readlink(ctx, h)
+			if err == nil {
+				err = snapshot.CheckTarget(e.Target) // else the snapshot would be damaged
+			}
 		}
 		if err == nil {
 			err = r.extra(ctx, h, e)

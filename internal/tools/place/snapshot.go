@@ -149,7 +149,8 @@ func snapshotError(ctx context.Context, s *Store, name string, err error) error 
 		text := s.Text + ofSnapshot
 		return usageError{fmt.Errorf("%s%w; give %s%s to have that", text, err, text, only.Newest)}
 	}
-	if !errors.Is(err, snapshot.ErrName) && !errors.Is(err, snapshot.ErrNoSnapshot) {
+	// What is damaged may have an ErrName in it: of a root that has the name of another.
+	if errors.Is(err, snapshot.ErrDamaged) || !errors.Is(err, snapshot.ErrName) && !errors.Is(err, snapshot.ErrNoSnapshot) {
 		return fmt.Errorf("%s%s%s: %w", s.Text, ofSnapshot, name, err)
 	}
 	err = fmt.Errorf("%s%s%w", s.Text, ofSnapshot, err)

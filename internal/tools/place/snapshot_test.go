@@ -165,6 +165,18 @@ func TestSnapshotNames(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// A root that has no name in it is damaged, and not a wrong argument.
+	const key = "snapshots/home/20990909t014640.000z"
+	line := `{"magic":"nfsbox snapshot","version":1,"snapshot":{"name":"No"}}`
+	if _, err := c.Put(t.Context(), key, strings.NewReader(line+"\n"+object.SumOf([]byte(line)).String()+"\n"), object.PutOptions{Size: int64(len(line) + 66)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"home", "home@20990909t014640.000z"} {
+		err := (&Place{store: s}).openSnapshot(t.Context(), name, nil)
+		if !errors.Is(err, snapshot.ErrDamaged) || errors.Is(err, ErrUsage) || !strings.HasPrefix(err.Error(), "store::"+name+": object "+key) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	err := (&Place{store: &Store{Store: object.NewMemory(object.MemoryOptions{})}}).openSnapshot(t.Context(), "home", nil)
 	if err == nil || !strings.Contains(err.Error(), "the store has none") {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -243,10 +244,19 @@ func (e *Entry) parts(l *line) error {
 		e.listing = *l.List
 		return e.listing.check()
 	case vfs.TypeSymlink:
-		if e.Target == "" || len(e.Target) > vfs.MaxPath {
-			return fmt.Errorf("a link to %d bytes", len(e.Target))
-		}
+		return CheckTarget(e.Target)
 	default:
+	}
+	return nil
+}
+
+// CheckTarget returns an error if target cannot be that of a symbolic link: a restore could not make it.
+func CheckTarget(target string) error {
+	if target == "" || len(target) > vfs.MaxPath {
+		return fmt.Errorf("a link to %d bytes", len(target))
+	}
+	if strings.IndexByte(target, 0) >= 0 {
+		return errors.New("a link to a path with a NUL byte")
 	}
 	return nil
 }

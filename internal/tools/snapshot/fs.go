@@ -235,7 +235,10 @@ func (v *view) list(ctx context.Context, d *dir, i int, from int64, yield func(*
 	if from > int64(len(b)) || from > 0 && b[from-1] != '\n' {
 		return false, vfs.ErrBadCookie
 	}
-	last := ""
+	last, err := nameBefore(b, from)
+	if err != nil {
+		return false, damaged(key, err)
+	}
 	for off := from; off < int64(len(b)); {
 		if err := ctx.Err(); err != nil {
 			return false, err

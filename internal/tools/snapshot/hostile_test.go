@@ -175,6 +175,9 @@ func TestHostile(t *testing.T) {
 		"dots":                 head + `{"name":"..","type":7,"has":1}` + "\n",
 		"a dot":                head + `{"name":".","type":7,"has":1}` + "\n",
 		"NUL":                  head + `{"name":"a\u0000","type":7,"has":1}` + "\n",
+		"a target with NUL":    head + `{"name":"a","type":5,"has":1,"target":"b\u0000c"}` + "\n",
+		"a name twice":         head + `{"name":"x","type":5,"has":1,"target":"y"}` + "\n" + `{"name":"x","type":1,"has":1,"content":{}}` + "\n",
+		"no order":             head + `{"name":"b","type":7,"has":1}` + "\n" + `{"name":"a","type":7,"has":1}` + "\n",
 		"no name":              head + `{"type":7,"has":1}` + "\n",
 		"a long name":          head + `{"name":"` + strings.Repeat("a", 300) + `","type":7,"has":1}` + "\n",
 		"a long line":          head + `{"name":"a","type":7,"has":1,"target":"` + strings.Repeat("a", maxLine) + `"}` + "\n",
@@ -209,6 +212,31 @@ func TestHostile(t *testing.T) {
 		if !errors.As(err, &named) || named.Key == "" || len(err.Error()) > 1000 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestHostileOrder: a listing that goes on behind a name compares the next one with that.
+func TestHostileOrder(t *testing.T) {
+	line := func(name string) string { return `{"name":"` + name + `","type":7,"has":1}` + "\n" }
+	s, err := forged(t, `{"dir":""}`+"\n"+line("a")+line("b")+line("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, _, err := s.FS().Root(t.Context())
+	var from vfs.Pos
+	names := ""
+	for err == nil {
+		var e *vfs.Entry
+		for e, err = range s.FS().ReadDir(t.Context(), root, from, 0, 0) {
+			break
+		}
+		if e == nil {
+			break
+		}
+		from, names = e.Next, names+string(e.Name)
+	}
+	if !errors.Is(err, ErrDamaged) || names != "ab" {
+		t.Errorf("%q, %v", names, err)
 	}
 }
 

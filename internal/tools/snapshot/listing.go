@@ -115,6 +115,15 @@ func lineAt(b []byte, off int64) ([]byte, error) {
 	return row, err
 }
 
+// nameBefore is the name of the line that ends at off, where another begins; "" at the beginning.
+func nameBefore(lines []byte, off int64) (string, error) {
+	if off == 0 {
+		return "", nil
+	}
+	row := lines[:off-1]
+	return lineName(row[bytes.LastIndexByte(row, '\n')+1:])
+}
+
 // findLine finds the line of name in lines that are in order. off is where it begins, or -1.
 func findLine(lines []byte, name string) (off int64, err error) {
 	lo, hi := 0, len(lines) // both are where lines begin
