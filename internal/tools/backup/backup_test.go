@@ -228,6 +228,37 @@ func TestRecent(t *testing.T) {
 	}
 }
 
+// TestFuture wants a file of which the mtime was set to years ahead not to be read for ever: its ctime says that it has not changed. Where
+// ctime does not count it is read, as the clock of a server may be ahead.
+func TestFuture(t *testing.T) {
+	b := newBed(t)
+	h := b.file(b.root, "f", "content")
+	ahead := b.now.AddDate(4, 0, 0)
+	if _, err := b.fs.SetAttr(t.Context(), h, &vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: ahead}, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.backup()
+	sum, s := b.backup()
+	b.wantSame(s)
+	if sum.Read != 0 || len(sum.Why) != 0 {
+		t.Errorf("%+v", sum)
+	}
+	o := b.options()
+	o.Change = Size | Mtime
+	if sum, _ = b.run(o); sum.Why["recent"] != 1 {
+		t.Errorf("without ctime: %+v", sum)
+	}
+	b.now = ahead
+	b.write(h, 0, "another")
+	b.now = b.now.AddDate(-4, 0, 1)
+	sum, s = b.backup() // of a server whose clock is ahead
+	b.wantSame(s)
+	if sum, s = b.backup(); sum.Why["recent"] != 1 {
+		t.Errorf("a clock that is ahead: %+v", sum)
+	}
+	b.wantSame(s)
+}
+
 // TestFailed wants an item that fails to make the snapshot incomplete, and never the base of the next.
 func TestFailed(t *testing.T) {
 	b := newBed(t)

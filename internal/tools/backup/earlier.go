@@ -46,6 +46,7 @@ type past struct {
 	fs      vfs.FS
 	partial bool      // it is the one of a backup that was stopped
 	since   time.Time // times that are later say nothing: a change behind them may have left no trace
+	until   time.Time // mtimes that are later are not of that reading, if ctime is older
 	change  Change    // which differences count
 
 	looked, now *snapshot.Looked // what it was shown of each object, and what is shown now
@@ -86,9 +87,10 @@ func (r *run) earlier(timeDelta time.Duration) *earlier {
 
 func (r *run) past(s *snapshot.Snapshot, timeDelta time.Duration) *past {
 	ref := s.Ref()
+	margin := max(timeDelta, ref.TimeDelta, minDelta)
 	p := &past{
 		s: s, fs: s.FS(), partial: ref.Partial, change: r.o.Change, looked: ref.Looked, now: r.sight.looked(),
-		since: ref.Time.Add(-max(timeDelta, ref.TimeDelta, minDelta)),
+		since: ref.Time.Add(-margin), until: ref.Time.Add(margin),
 	}
 	if now := &r.o.Meta; ref.Source != now.Source || ref.Host != now.Host && !strings.Contains(now.Source, "://") {
 		p.change = All // sizes and times alone do not tell one tree from another

@@ -113,10 +113,19 @@ func (s *past) differs(a, b *vfs.Attr) string {
 		return "ctime"
 	case s.change&FileID != 0 && a.FileID != b.FileID:
 		return "fileid"
-	case a.Mtime.After(s.since) || s.change&Ctime != 0 && a.Ctime.After(s.since):
+	case s.recent(a):
 		return "recent"
 	}
 	return ""
+}
+
+// recent reports whether an object may have changed behind the reading before, with the times that it had already. An mtime of the
+// future is somebody's choice, or of a clock that is ahead: ctime, which nobody sets, tells the one from the other.
+func (s *past) recent(a *vfs.Attr) bool {
+	if s.change&Ctime == 0 {
+		return a.Mtime.After(s.since)
+	}
+	return a.Ctime.After(s.since) || a.Mtime.After(s.since) && !a.Mtime.After(s.until)
 }
 
 // same reports whether a directory is the one that the snapshot has, with the lists and extended attributes that it had.
