@@ -256,6 +256,23 @@ func TestNotMended(t *testing.T) {
 	}
 }
 
+// TestMendedIsStored wants the bytes of an object that is mended to count as stored, and not as what the store had.
+func TestMendedIsStored(t *testing.T) {
+	b := newBed(t)
+	b.file(b.root, "large", noise(300<<10))
+	o := b.options()
+	o.Plain = true
+	b.run(o)
+	key := object.ContentKey(object.SumOf([]byte(noise(300 << 10))))
+	b.store.(*object.Memory).Corrupt(key, 0)
+	o = b.options()
+	o.Plain, o.Verify = true, true
+	sum, _ := b.run(o)
+	if sum.Mended != 1 || sum.Stored < 300<<10 || sum.Had >= 300<<10 {
+		t.Errorf("%+v", sum)
+	}
+}
+
 // TestDifferences wants an object that is read back with other bytes, just after it was stored, to be told.
 func TestDifferences(t *testing.T) {
 	b := newBed(t)

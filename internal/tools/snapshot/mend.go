@@ -64,19 +64,19 @@ func (m *mender) renewed(sum object.Sum) {
 	}
 }
 
-// rely is called before anything relies on the object of b, which is in the store: stored says that it is new there. It reads the object
-// back if there is doubt, and replaces one that is damaged.
-func (s *sink) rely(ctx context.Context, sum object.Sum, b []byte, stored bool) error {
-	bad, doubt := s.mend.known(sum)
-	if stored {
-		if bad {
-			s.mend.mended.Add(1)
-			s.mend.renewed(sum)
-		}
-		return nil
+// renewed notes that the store has an object since just now. If it was damaged, or missing, it is mended.
+func (s *sink) renewed(sum object.Sum) {
+	if bad, _ := s.mend.known(sum); bad {
+		s.mend.mended.Add(1)
+		s.mend.renewed(sum)
 	}
+}
+
+// rely is called before anything relies on the object of b, which the store had. It reads the object back if there is doubt, and
+// replaces one that is damaged: stored says that it did.
+func (s *sink) rely(ctx context.Context, sum object.Sum, b []byte) (stored bool, err error) {
+	bad, doubt := s.mend.known(sum)
 	if !bad {
-		var err error
 		switch {
 		case s.mend.back != nil:
 			err = s.mend.back.object(ctx, sum)
@@ -84,38 +84,37 @@ func (s *sink) rely(ctx context.Context, sum object.Sum, b []byte, stored bool) 
 			_, err = readBack(ctx, s.store, sum, nil)
 		}
 		if !errors.Is(err, ErrDamaged) {
-			return err
+			return false, err
 		}
 	}
 	return s.replace(ctx, sum, b)
 }
 
 // replace replaces the object of b, if a second look at it finds it damaged as well: the first one may have been the fault of a cable.
-func (s *sink) replace(ctx context.Context, sum object.Sum, b []byte) error {
+func (s *sink) replace(ctx context.Context, sum object.Sum, b []byte) (stored bool, err error) {
 	select {
 	case s.mend.one <- struct{}{}:
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 	defer func() { <-s.mend.one }()
-	_, err := readBack(ctx, s.store, sum, nil)
+	_, err = readBack(ctx, s.store, sum, nil)
 	if !errors.Is(err, ErrDamaged) {
 		if err == nil {
 			s.mend.renewed(sum) // another call was faster, or it was never damaged
 		}
-		return err
+		return false, err
 	}
 	key := object.ContentKey(sum)
 	if _, err := s.store.Put(ctx, key, bytes.NewReader(b), object.PutOptions{Size: int64(len(b)), Sum: &sum}); err != nil {
-		return fmt.Errorf("replace a damaged object: %w", err)
+		return false, fmt.Errorf("replace a damaged object: %w", err)
 	}
 	if _, err := readBack(ctx, s.store, sum, nil); err != nil {
-		return fmt.Errorf("a damaged object was replaced, and what was stored then cannot be read back: %w", err)
+		return false, fmt.Errorf("a damaged object was replaced, and what was stored then cannot be read back: %w", err)
 	}
-	s.stored.Add(int64(len(b)))
 	s.mend.mended.Add(1)
 	s.mend.renewed(sum)
-	return nil
+	return true, nil
 }
 
 // ReadBack has v read back what the store has already before the writer relies on it. It is called before all else.

@@ -73,13 +73,17 @@ func (s *sink) put(ctx context.Context, b []byte) (Piece, error) {
 func (s *sink) raw(ctx context.Context, b []byte) (object.Sum, error) {
 	sum := object.SumOf(b)
 	_, stored, err := object.PutContent(ctx, s.store, sum, int64(len(b)), bytes.NewReader(b))
-	if stored {
-		s.stored.Add(int64(len(b)))
+	if err == nil && !stored {
+		stored, err = s.rely(ctx, sum, b)
 	} else if err == nil {
-		s.dup.Add(int64(len(b)))
+		s.renewed(sum)
 	}
-	if err == nil {
-		err = s.rely(ctx, sum, b, stored)
+	switch {
+	case err != nil:
+	case stored:
+		s.stored.Add(int64(len(b)))
+	default:
+		s.dup.Add(int64(len(b)))
 	}
 	return sum, err
 }
