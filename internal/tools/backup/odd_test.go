@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -290,6 +291,30 @@ func TestDryRun(t *testing.T) {
 	sum, err := Run(t.Context(), o)
 	if err != nil || sum.Read != 1 || sum.Files != 2 || sum.Snapshot != "" || len(l.kinds["would new"]) != 1 || l.kinds["would new"][0] != "new" {
 		t.Errorf("%+v, %v, %v", sum, l.kinds, err)
+	}
+}
+
+// TestDryRunCounts wants a dry run to say what the backup reads then: an object with several names once, and no holes.
+func TestDryRunCounts(t *testing.T) {
+	b := newBed(t)
+	h := b.file(b.root, "a", noise(100<<10))
+	b.link(h, "b")
+	b.link(h, "c")
+	sparse := b.file(b.root, "sparse", noise(zeroBlock))
+	b.write(sparse, 64*zeroBlock, noise(zeroBlock))
+	o := b.options()
+	o.Store, o.DryRun = nil, true
+	would, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, s := b.backup()
+	b.wantSame(s)
+	if would.Read != sum.Read || would.Read != 2 || would.ReadBytes < sum.ReadBytes || would.ReadBytes > sum.ReadBytes+2*zeroBlock {
+		t.Errorf("%+v would be read, and %+v was", would, sum)
+	}
+	if would.Files != sum.Files || !maps.Equal(would.Why, sum.Why) {
+		t.Errorf("%+v, and %+v", would, sum)
 	}
 }
 

@@ -132,12 +132,24 @@ func (r *run) do(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.En
 	r.because(v.why)
 	r.o.Progress.Add(progress.FoundBytes, e.Attr.Size)
 	if r.o.DryRun {
-		r.o.Progress.Report(progress.Event{Type: "would", Kind: v.why, Path: d.Path(e.Name)})
-		r.filesRead.Add(1)
-		r.bytesOfRead.Add(e.Attr.Size)
-		return r.add(ctx, d, e)
+		return r.would(ctx, d, e, v)
 	}
 	return r.work(ctx, d, func() error { return r.file(ctx, d, h, e, v) })
+}
+
+// would says that a file would be read. An object counts under the first of its names, and with what it takes on the disk if that is
+// less than its size: so holes, which nobody has looked for, do not count.
+func (r *run) would(ctx context.Context, d *delta.Dir, e *snapshot.Entry, v *verdict) error {
+	r.o.Progress.Report(progress.Event{Type: "would", Kind: v.why, Path: d.Path(e.Name)})
+	if c, first := r.link(&e.Attr); c == nil || first {
+		n := e.Attr.Size
+		if e.Attr.Has(vfs.MaskUsed) {
+			n = min(n, e.Attr.Used)
+		}
+		r.filesRead.Add(1)
+		r.bytesOfRead.Add(n)
+	}
+	return r.add(ctx, d, e)
 }
 
 // work does what may take long for an entry of d, when there is a place.
