@@ -24,8 +24,8 @@ const (
 	// maxTarget bounds the object of a symbolic link, in bytes. A larger one is vfs.ErrInval.
 	maxTarget = 4095
 	// maxMemory bounds what is held in memory of files that are being put, in bytes, all together: a file waits
-	// until there is room for it.
-	maxMemory = 4 * maxWhole
+	// until there is room for it. The garbage of files that were put comes to as much again.
+	maxMemory = 2 * maxWhole
 )
 
 const (

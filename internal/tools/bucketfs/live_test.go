@@ -261,3 +261,42 @@ func FuzzMeta(f *testing.F) {
 		}
 	})
 }
+
+// TestCosts: what is written in docs/s3.md of requests.
+func TestCosts(t *testing.T) {
+	s := fakes3.Start(t, 1, fakes3.Faults{})
+	mem := rooted(t, memfs.New(memfs.Options{}))
+	put(t, mem.FS, mem.Handle, "dir", vfs.CreateHow{Type: vfs.TypeDir}, "")
+	costs := func(files int, o job.CopyOptions) map[string]int {
+		d, _, _, err := mem.FS.Lookup(t.Context(), mem.Handle, "dir")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range files {
+			put(t, mem.FS, d, fmt.Sprint(len(s.Names()), "-", i), vfs.CreateHow{}, "content")
+		}
+		before := make(map[string]int)
+		methods := []string{"PUT", "HEAD", "LIST", "GET", "DELETE", "COPY"}
+		for _, m := range methods {
+			before[m] = s.Calls(m)
+		}
+		o.Source = job.Place{FS: mem.FS, Handle: d}
+		copied(t, o)
+		cost := make(map[string]int)
+		for _, m := range methods {
+			cost[m] = s.Calls(m) - before[m]
+		}
+		return cost
+	}
+	root := rooted(t, over(t, s))
+	if c := costs(100, job.CopyOptions{Dest: root, Name: "new"}); c["PUT"] > 100+3+8 || c["LIST"] > 10 || c["HEAD"] > 20 || c["DELETE"]+c["GET"]+c["COPY"] > 8 {
+		t.Errorf("a new directory of 100 files: %v", c)
+	}
+	root = rooted(t, over(t, s))
+	if c := costs(0, job.CopyOptions{Dest: root, Name: "new", Sync: &job.SyncOptions{}}); c["PUT"] > 4 || c["LIST"] > 10 || c["HEAD"] > 100+40 || c["DELETE"]+c["GET"]+c["COPY"] > 4 {
+		t.Errorf("the same again: %v", c)
+	}
+	if c := costs(50, job.CopyOptions{Dest: root, Name: "new", Sync: &job.SyncOptions{}}); c["PUT"] > 50+8 || c["LIST"] > 2*50+20 || c["HEAD"] > 100+50*3+40 || c["DELETE"] > 50+8 || c["GET"]+c["COPY"] > 0 {
+		t.Errorf("50 more in a directory that was there: %v", c)
+	}
+}

@@ -20,7 +20,8 @@ const (
 	// partSize is how long a part is, in bytes; those of a file that would have too many are longer, up to maxPart.
 	partSize = 16 << 20
 	maxPart  = bucket.MaxBody
-	// inFlight is how many parts of a file are in memory at once, filled or on their way. Who has bytes of a later one waits.
+	// inFlight is how many parts of a file are in memory at once, filled or on their way; of the longest ones as many as there is
+	// memory for, two. Bytes of a later one wait.
 	inFlight = 4
 	// edge is how many bytes at the start and at the end of a file stay in memory until it is published, so that they can be read.
 	edge = 64 << 10
@@ -37,6 +38,7 @@ type parted struct {
 	others []string
 	size   int64
 	part   int64 // bytes of each but the last
+	window int   // how many parts are in memory at once
 	held   int64 // of the memory
 	upload upload
 	there  map[int]bucket.Part // that an earlier Make has put
@@ -70,7 +72,8 @@ func (f *FS) makeParts(ctx context.Context, key string, a *vfs.Attr, others []st
 	m := &parted{f: f, key: key, attr: *a, others: others, size: int64(a.Size), part: partOf(int64(a.Size)), moved: make(chan struct{}), open: make(map[int]*piece)}
 	m.head, m.tail = make([]byte, edge), make([]byte, edge)
 	m.done = make([]bucket.Part, (m.size+m.part-1)/m.part)
-	m.held = m.part * min(inFlight, int64(len(m.done)))
+	m.window = min(inFlight, int(maxMemory/m.part), len(m.done))
+	m.held = m.part * int64(m.window)
 	if err := f.memory.take(ctx, m.held); err != nil {
 		return nil, err
 	}
@@ -125,7 +128,7 @@ func (m *parted) Resumed() (n uint64) {
 // length is how many bytes the part i has.
 func (m *parted) length(i int) int64 { return min(m.part, m.size-int64(i)*m.part) }
 
-// WriteAt implements vfs.File. Who completes a part puts it.
+// WriteAt implements vfs.File. The write that completes a part puts it.
 func (m *parted) WriteAt(ctx context.Context, p []byte, off uint64, _ vfs.Stability, w *vfs.Written) (n int, err error) {
 	*w = vfs.Written{Committed: vfs.FileSync}
 	if off > uint64(m.size) || uint64(len(p)) > uint64(m.size)-off {
@@ -162,7 +165,7 @@ func (m *parted) wait(ctx context.Context, i int) (*piece, error) {
 		case m.err != nil:
 			defer m.mu.Unlock()
 			return nil, m.err
-		case i < m.base+inFlight:
+		case i < m.base+m.window:
 			defer m.mu.Unlock()
 			c := m.open[i]
 			if c == nil {
