@@ -42,6 +42,7 @@ func (f *FS) Create(ctx context.Context, dir vfs.Handle, name string, how *vfs.C
 	a = f.bare("", 0, time.Now())
 	a.Valid = vfs.MaskMtime | how.Set.Valid&(vfs.MaskMode|vfs.MaskUID|vfs.MaskGID)
 	change(&a, &how.Set)
+	f.owned(&a)
 	key := keyOf(in, name, k)
 	if a, err = f.put(ctx, key, []byte(content), &a); err != nil {
 		return h, a, wcc, err

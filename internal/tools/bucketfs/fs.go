@@ -18,6 +18,8 @@ type Options struct {
 	Root []string
 	// UID and GID own what has no owner in its metadata.
 	UID, GID uint32
+	// Owns says that they are this process's: what is made, and is not given another owner, gets them into its metadata.
+	Owns bool
 }
 
 // FS is a part of a bucket as a file system. It asks nobody for rights: what the credentials may do is done, for every caller.
@@ -133,6 +135,20 @@ func (f *FS) bare(key string, size int64, mod time.Time) vfs.Attr {
 	}
 	a.Atime, a.Change = a.Mtime, uint64(a.Ctime.UnixNano())
 	return a
+}
+
+// owned gives a, of what is being made, the owner that it is not given.
+func (f *FS) owned(a *vfs.Attr) {
+	if !f.o.Owns {
+		return
+	}
+	if !a.Has(vfs.MaskUID) {
+		a.UID = f.o.UID
+	}
+	if !a.Has(vfs.MaskGID) {
+		a.GID = f.o.GID
+	}
+	a.Valid |= vfs.MaskUID | vfs.MaskGID
 }
 
 // unknownTime is when a directory without an object was changed.

@@ -189,6 +189,23 @@ func TestSetAttr(t *testing.T) {
 	}
 }
 
+// TestOwners: what is made has its owner in its metadata, also if that is the process's own: whoever reads it may be another.
+func TestOwners(t *testing.T) {
+	s := fakes3.Start(t, 1, fakes3.Faults{})
+	mem := rooted(t, memfs.New(memfs.Options{}))
+	dir := put(t, mem.FS, mem.Handle, "dir", vfs.CreateHow{Type: vfs.TypeDir}, "")
+	for name, how := range map[string]vfs.CreateHow{"file": {}, "link": {Type: vfs.TypeSymlink, Target: "x"}, "sub": {Type: vfs.TypeDir}} {
+		set(t, mem.FS, put(t, mem.FS, dir, name, how, ""), vfs.SetAttr{Valid: vfs.MaskUID | vfs.MaskGID, UID: 7, GID: 8})
+	}
+	set(t, mem.FS, dir, vfs.SetAttr{Valid: vfs.MaskUID | vfs.MaskGID, UID: 7, GID: 8})
+	mine := over(t, s)
+	mine.o.Owns = true
+	copied(t, job.CopyOptions{Source: job.Place{FS: mem.FS, Handle: dir}, Dest: rooted(t, mine), Name: "dir"})
+	theirs := over(t, s, "dir")
+	theirs.o.UID, theirs.o.GID = 70, 80
+	same(t, job.Place{FS: mem.FS, Handle: dir}, rooted(t, theirs))
+}
+
 // TestTable: what was used longest ago gives way, and its handle is stale.
 func TestTable(t *testing.T) {
 	x := newTable[int, string](2)

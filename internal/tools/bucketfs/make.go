@@ -15,6 +15,9 @@ var _ vfs.Maker = (*FS)(nil)
 // Make implements vfs.Maker. It waits until there is memory for the file.
 func (f *FS) Make(ctx context.Context, dir vfs.Handle, name string, a *vfs.Attr, mark string) (vfs.Making, error) {
 	key, others, err := f.clearing(ctx, &dir, name, isFile)
+	given := *a
+	a = &given
+	f.owned(a)
 	switch {
 	case err != nil:
 		return nil, err
@@ -46,7 +49,9 @@ func (f *FS) MakeLink(ctx context.Context, dir vfs.Handle, name, target string, 
 	if err != nil {
 		return vfs.Handle{}, vfs.Attr{}, err
 	}
-	now, err := f.put(ctx, key, []byte(target), a)
+	given := *a
+	f.owned(&given)
+	now, err := f.put(ctx, key, []byte(target), &given)
 	if err == nil {
 		err = f.clear(ctx, others)
 	}

@@ -39,6 +39,9 @@ func (f *FS) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, guard 
 		want.Valid |= vfs.MaskMtime // that of the upload moves
 	}
 	change(&want, set)
+	if was.header == nil {
+		f.owned(&want) // it is made now
+	}
 	var a vfs.Attr
 	if kindOf(key) == isDir {
 		a, err = f.put(ctx, key, nil, &want)

@@ -29,7 +29,7 @@ func openBucket(ctx context.Context, arg string) (*Place, error) {
 	if err != nil {
 		return nil, unreachable(ctx, arg, err)
 	}
-	o := bucketfs.Options{Root: names, UID: uint32(max(os.Geteuid(), 0)), GID: uint32(max(os.Getegid(), 0))}
+	o := bucketfs.Options{Root: names, UID: uint32(max(os.Geteuid(), 0)), GID: uint32(max(os.Getegid(), 0)), Owns: os.Geteuid() >= 0}
 	last := ""
 	if n := len(names); n > 0 {
 		o.Root, last = names[:n-1], names[n-1]

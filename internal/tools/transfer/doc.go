@@ -10,6 +10,10 @@
 // copy can go on (Target.Part). What a killed process leaves behind is recognised by
 // its name ([IsTemp]).
 //
+// Where files are made whole ([vfs.Maker]), as in a bucket, there is no temporary: the attributes are settled first, and the last step
+// publishes the copy. It can be read back only then: one that differs is removed. A copy that is broken off goes on by what
+// the destination has of it (Mark.Whole): it is given all bytes again, and takes those that it lacks. Holes become zeros.
+//
 // # Safe before it has a name
 //
 // Unstable writes are committed. The destination owns the dirty bytes ([Target]): it sends
