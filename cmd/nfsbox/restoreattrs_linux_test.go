@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nfsbox/nfsbox/internal/testkit/need"
 )
 
 // attrBed is a tree whose objects have extended attributes, a link and a pipe among them, and a store with a snapshot of it.
@@ -159,5 +161,28 @@ func TestRestoreVerify(t *testing.T) {
 	ask(t, 0, "restore", "-q", "--verify", b.store+"::home/d/small", filepath.Join(out, "d/small")) // alone, too
 	if got := b.read(filepath.Join(out, "d/small")); got != "small" {
 		t.Errorf("it becomes %q", got)
+	}
+}
+
+// TestRestoreLeavesLocked: a directory that nobody may enter, and is as it should be, is left alone.
+func TestRestoreLeavesLocked(t *testing.T) {
+	need.Root(t, "a directory that nobody may enter")
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	tree, store, out := t.TempDir(), filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "out")
+	if err := os.Mkdir(filepath.Join(tree, "locked"), 0); err != nil {
+		t.Fatal(err)
+	}
+	ask(t, 0, "backup", "-q", tree, store, "--name", "home")
+	ask(t, 0, "restore", "-q", store+"::home", out)
+	var before, after unix.Stat_t
+	if err := unix.Stat(filepath.Join(out, "locked"), &before); err != nil {
+		t.Fatal(err)
+	}
+	said, _ := ask(t, 0, "restore", "--json", store+"::home", out)
+	if err := unix.Stat(filepath.Join(out, "locked"), &after); err != nil || before.Ctim != after.Ctim {
+		t.Errorf("it was changed: %v", err)
+	}
+	if !strings.Contains(said, `"dirs":0,`) || !strings.Contains(said, `"unchanged":2,`) || !strings.Contains(said, `"attrs_set":0,`) {
+		t.Error(said)
 	}
 }

@@ -57,7 +57,7 @@ type CopyOptions struct {
 	Now      func() time.Time
 	Progress *progress.Tracker // nil: no reports
 	More     bool              // another job follows with this Progress: its totals stay open
-	Each     bool              // report each item that is done, as an event of type "done"
+	Each     bool              // report each item, but for directories, that was made or changed, as an event of type "done"
 
 	// Filter says what is copied of a tree, and is told what is left out; nil: all.
 	Filter   *filter.Filter
@@ -111,13 +111,13 @@ type There struct {
 // Summary is what a copy has done.
 type Summary struct {
 	Files       uint64 `json:"files"`
-	Dirs        uint64 `json:"dirs"`
+	Dirs        uint64 `json:"dirs"` // of a sync those that were made
 	Symlinks    uint64 `json:"symlinks"`
 	Hardlinks   uint64 `json:"hardlinks"` // further names of objects
 	Nodes       uint64 `json:"nodes"`     // devices, pipes, sockets
 	Bytes       uint64 `json:"bytes"`     // of the files
 	Skipped     uint64 `json:"skipped"`   // files that an earlier run had done
-	Unchanged   uint64 `json:"unchanged"` // objects, directories too, that a sync has found as they should be
+	Unchanged   uint64 `json:"unchanged"` // objects that a sync has found as they should be, and directories that were there, whatever came into them
 	Deleted     uint64 `json:"deleted"`   // objects that the source does not have, directories too
 	ToDelete    uint64 `json:"to_delete"` // objects that a sync had to delete, counted before with a bound on them; 0 without
 	AttrsSet    uint64 `json:"attrs_set"` // of Skipped and Unchanged, those that got their owner, mode, time, list or extended attributes again

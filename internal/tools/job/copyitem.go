@@ -47,11 +47,15 @@ func (j *copyJob) item(ctx context.Context, s *dirState, name string, e, there *
 		j.failAt(ctx, s.path(name), noRoom(err, src.Attr.Size), listed{src.Dir, src.Name, src.Handle, src.Attr.Nlink})
 	} else {
 		j.done()
-		if j.o.Each {
-			j.progress.Report(progress.Event{Type: "done", Path: s.path(name)})
-		}
 	}
 	return fatal
+}
+
+// tell reports an item that was made or changed.
+func (j *copyJob) tell(path string) {
+	if j.o.Each {
+		j.progress.Report(progress.Event{Type: "done", Path: path})
+	}
 }
 
 // object copies one object, unless it is as it should be. copied is zero if the name had become
@@ -101,6 +105,7 @@ func (j *copyJob) other(
 	}
 	j.lost(res.Lost, s.path(dst.Name))
 	j.progress.Add(c, 1)
+	j.tell(s.path(dst.Name))
 	copied := object{handle: res.Handle, attr: res.Attr}
 	if j.replaced(ctx, s, &src, &res.Source) {
 		copied = object{}
@@ -215,6 +220,7 @@ func (j *copyJob) link(ctx context.Context, s *dirState, l *linked, src transfer
 	switch {
 	case err == nil:
 		j.progress.Add(progress.Hardlinks, 1)
+		j.tell(s.path(dst.Name))
 		if src.Attr.Type == vfs.TypeReg {
 			j.progress.Add(progress.FoundBytes, -src.Attr.Size)
 		}
@@ -365,6 +371,7 @@ func (j *copyJob) contents(ctx context.Context, s *dirState, src transfer.Source
 			return copied, nil, fmt.Errorf("attributes of the copy: %w", err)
 		}
 	}
+	j.tell(s.path(dst.Name))
 	fatal = j.finished(ctx, s, dst.Name, &res.Source, &copied)
 	if j.replaced(ctx, s, &src, &res.Source) {
 		copied = object{}

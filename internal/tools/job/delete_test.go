@@ -455,7 +455,7 @@ func TestSyncDryRun(t *testing.T) {
 		if all := would.Files + would.Dirs + would.Symlinks + would.Nodes; told["would copy"] != all || told["would delete"] != would.Deleted || told["would set"] != would.AttrsSet {
 			t.Errorf("seed %d: told is %v, counted %+v", seed, told, would)
 		}
-		if did := inOrder(t, src, dst, &how); did.Deleted != would.Deleted || did.Files > would.Files || did.Symlinks > would.Symlinks || did.Nodes > would.Nodes {
+		if did := inOrder(t, src, dst, &how); did.Deleted != would.Deleted || did.Dirs != would.Dirs || did.Files > would.Files || did.Symlinks > would.Symlinks || did.Nodes > would.Nodes {
 			t.Errorf("seed %d: it would do\n%+v, and has done\n%+v", seed, would, did)
 		}
 		if again, v := rehearsed(t, src, dst, &how); again.Files+again.Dirs+again.Symlinks+again.AttrsSet+again.Deleted > 0 {

@@ -138,11 +138,11 @@ func (j *copyJob) leave(ctx context.Context, d *delta.Dir, s *dirState, incomple
 	return true
 }
 
-// countDir counts a directory that is done, once.
+// countDir counts a directory that is done, once. What was there is no new one, whatever came into it.
 func (j *copyJob) countDir(s *dirState) {
 	switch {
 	case s.was != nil:
-	case j.o.Sync != nil && s.joined && (!s.touched.Load() || j.keepsDir(s)):
+	case j.o.Sync != nil && s.joined:
 		j.needsNothing(&vfs.Attr{Type: vfs.TypeDir})
 	default:
 		j.progress.Add(progress.Dirs, 1)
@@ -186,12 +186,20 @@ func (j *copyJob) setDir(ctx context.Context, d *delta.Dir, s *dirState) error {
 			return s.lists.err
 		}
 	}
+	src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
+	differed := false
+	if j.o.Sync != nil && s.joined && s.was == nil { // by what it had before this run opened and filled it
+		var err error
+		if differed, err = j.differs(ctx, &src, &object{handle: s.handle, attr: s.attr}); err != nil {
+			return err
+		}
+		differed = differed || !j.sameTime(d.Attr.Mtime, s.attr.Mtime)
+	}
 	lists, unmarked := s.lists.Lists, false
 	if s.lists.err != nil {
 		lists.Mode &^= groupMayAll // the mode may be a list's: the group's own rights are not known
 	}
 	if s.lists.xattr { // before the mode, which may forbid it
-		src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
 		var err error
 		if _, unmarked, err = src.KeepXattrs(ctx, j.o.Dest.FS, s.handle, false); err != nil {
 			return err
@@ -207,6 +215,9 @@ func (j *copyJob) setDir(ctx context.Context, d *delta.Dir, s *dirState) error {
 	}
 	if s.was == nil { // else it was counted
 		j.lost(lost, d.Path(""))
+	}
+	if err == nil && differed {
+		j.attrsSet.Add(1)
 	}
 	return err
 }

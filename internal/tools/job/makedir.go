@@ -73,10 +73,20 @@ func (j *copyJob) oldDir(ctx context.Context, parent *dirState, name string, o o
 	}
 	state := &dirState{handle: o.handle, attr: o.attr, key: j.dirKey(parent, name), made: new(Made)}
 	state.listed = sync.OnceValue(func() bool { return j.t.Listed(ctx, j.o.Dest.FS, o.handle, &o.attr) })
-	if j.o.Sync != nil && o.attr.Has(vfs.MaskMode) && o.attr.Mode&ownerMayList == ownerMayList {
+	if j.o.Sync != nil && j.mayList(ctx, &o) {
 		return state, j.sweep(ctx, state.handle) // touch opens it, if need be
 	}
 	return state, j.reopen(ctx, state)
+}
+
+// mayList reports whether a directory of the destination can be listed as it is: root may list one whose mode forbids it.
+func (j *copyJob) mayList(ctx context.Context, o *object) bool {
+	if o.attr.Has(vfs.MaskMode) && o.attr.Mode&ownerMayList == ownerMayList {
+		return true
+	}
+	const list = vfs.AccessRead | vfs.AccessLookup
+	may, _, err := j.o.Dest.FS.Access(ctx, o.handle, list)
+	return err == nil && may&list == list
 }
 
 // inTheDirsWay says that what is no directory has the name of one.

@@ -212,30 +212,6 @@ func (v *rehearsal) compared(ctx context.Context, path string, src *transfer.Sou
 	return nil
 }
 
-// differs reports whether owner, mode, lists or extended attributes would be set.
-func (v *rehearsal) differs(ctx context.Context, src *transfer.Source, there *object) (bool, error) {
-	a, b := &src.Attr, &there.attr
-	if v.o.Owner && (a.UID != b.UID || a.GID != b.GID) {
-		return true, nil
-	}
-	if v.o.Sync.ACLs {
-		dst := transfer.Source{FS: v.o.Dest.FS, Handle: there.handle, Attr: there.attr}
-		in, _, same, err := v.t.CompareLists(ctx, src, &dst)
-		if err != nil || !same && (in.Some() || !v.o.Sync.OwnLists) {
-			return true, err
-		}
-		names, more, err := transfer.DifferingXattrs(ctx, src, &dst)
-		if err != nil || len(names) > 0 || len(more) > 0 && !v.o.Sync.OwnXattrs {
-			return true, err
-		}
-	}
-	if a.Type == vfs.TypeSymlink || a.Mode&0o7777 == b.Mode&0o7777 {
-		return false, nil
-	}
-	lists, err := v.t.Lists(ctx, src, a)
-	return lists.Mode != b.Mode&0o7777, err
-}
-
 // Extra notes what the source does not have.
 func (v *rehearsal) Extra(_ context.Context, d *delta.Dir, e *vfs.Entry) error {
 	v.extras.add(d.Path(string(e.Name)))

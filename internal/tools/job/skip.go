@@ -162,6 +162,7 @@ func (j *copyJob) asCopied(ctx context.Context, s *dirState, src *transfer.Sourc
 		return nil
 	}
 	j.attrsSet.Add(1)
+	j.tell(s.path(src.Name))
 	return j.syncLater(ctx, copied.handle)
 }
 

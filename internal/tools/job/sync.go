@@ -137,7 +137,7 @@ func (j *copyJob) alikeThere(ctx context.Context, at *hands.Dir, src *transfer.S
 	a, b := &src.Attr, &there.attr
 	timely = j.sameTime(a.Mtime, b.Mtime)
 	switch {
-	case a.Type != b.Type, j.kept.another(a, b), b.Nlink > 1 && a.Nlink < 2 && a.Type != vfs.TypeReg:
+	case a.Type != b.Type, b.Nlink > 1 && a.Nlink < 2 && a.Type != vfs.TypeReg:
 	case a.Type == vfs.TypeReg && j.o.Sync.Existing == Replace:
 	case a.Type == vfs.TypeReg:
 		same, err = j.sameFile(ctx, at, src, there, timely)
@@ -146,7 +146,8 @@ func (j *copyJob) alikeThere(ctx context.Context, at *hands.Dir, src *transfer.S
 	default:
 		same = a.Rdev == b.Rdev || a.Type != vfs.TypeBlock && a.Type != vfs.TypeChar
 	}
-	return same && err == nil, timely, err
+	// What differs in itself is no copy of another: it must not be taken for one, whichever name is met first.
+	return same && err == nil && !j.kept.another(a, b), timely, err
 }
 
 // sameFile reports whether the destination has a file as it is. Contents are compared where that was asked for, and where times tell
@@ -224,6 +225,7 @@ func (j *copyJob) setAgain(ctx context.Context, path string, src *transfer.Sourc
 	if src.Attr.Type == vfs.TypeDir {
 		return true, nil // it is synced when it is left
 	}
+	j.tell(path)
 	return true, j.syncLater(ctx, copied.handle)
 }
 
@@ -307,4 +309,28 @@ func (j *copyJob) keepXattrs(ctx context.Context, src *transfer.Source, copied *
 		set = true
 	}
 	return set, nil
+}
+
+// differs reports whether owner, mode, lists or extended attributes of an object would be set.
+func (j *copyJob) differs(ctx context.Context, src *transfer.Source, there *object) (bool, error) {
+	a, b := &src.Attr, &there.attr
+	if j.o.Owner && (a.UID != b.UID || a.GID != b.GID) {
+		return true, nil
+	}
+	if j.o.Sync.ACLs {
+		dst := transfer.Source{FS: j.o.Dest.FS, Handle: there.handle, Attr: there.attr}
+		in, _, same, err := j.t.CompareLists(ctx, src, &dst)
+		if err != nil || !same && (in.Some() || !j.o.Sync.OwnLists) {
+			return true, err
+		}
+		names, more, err := transfer.DifferingXattrs(ctx, src, &dst)
+		if err != nil || len(names) > 0 || len(more) > 0 && !j.o.Sync.OwnXattrs {
+			return true, err
+		}
+	}
+	if a.Type == vfs.TypeSymlink || a.Mode&0o7777 == b.Mode&0o7777 {
+		return false, nil
+	}
+	lists, err := j.t.Lists(ctx, src, a)
+	return lists.Mode != b.Mode&0o7777, err
 }
