@@ -55,7 +55,9 @@ no failure, as with nfsbox cp.
 With --overwrite=changed, files that are there with the same size and time stay, and get their modes, owners, access
 control lists and extended attributes again; others are replaced. Lists and attributes that the snapshot does not
 have are taken away from them where the backup has looked for such (nfsbox snapshots show says so; of attributes: as root).
-What a file that stays gets its other names outside of PLACE get, too; one that is replaced leaves those as they are. With never, whatever is there stays as it is, directories with their modes and times, too: only
+Before such a file gets another owner its contents are compared, and it is replaced if they differ, or if it has more names than
+the snapshot says. It is always replaced if it would get set-id bits or capabilities. What else a file that stays gets its
+names outside of PLACE get, too; one that is replaced leaves those as they are. With never, whatever is there stays as it is, directories with their modes and times, too: only
 what is missing is made. With always all files are made anew. A file gets its name when it is whole and safe on the
 disk, so that one which is replaced is never half there. A directory in the way of a file, or a file in the way of
 a directory, is never replaced: that item has failed. A symbolic link below PLACE is replaced, or in the way, and never
@@ -85,7 +87,7 @@ of what has failed.
 
 // Run is a copy with other rules: what is in a snapshot comes to PLACE.
 func (c *restoreCmd) Run(e *env) error {
-	how := &job.SyncOptions{ACLs: true, Compare: c.Verify && c.Overwrite == "changed" && !c.DryRun, Existing: map[string]job.Existing{"never": job.Keep, "changed": job.Update, "always": job.Replace}[c.Overwrite]}
+	how := &job.SyncOptions{ACLs: true, Wary: true, Compare: c.Verify && c.Overwrite == "changed" && !c.DryRun, Existing: map[string]job.Existing{"never": job.Keep, "changed": job.Update, "always": job.Replace}[c.Overwrite]}
 	return (&cpCmd{
 		Places: []string{c.Snapshot, c.Dest}, Recursive: true, DryRun: c.DryRun, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel,
 		NoOwner: c.NoOwner, NoResume: c.NoResume, sync: how, restore: new(restoring),

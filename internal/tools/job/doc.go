@@ -81,7 +81,8 @@
 // devices and directories are made again or found as they should be.
 //
 //   - A file of another id is compared, as long as the destination's ids are seen to last.
-//   - A copy whose owner, mode, list or extended attributes somebody has changed gets them again.
+//   - A copy whose owner, mode, list or extended attributes somebody has changed gets them again. It is copied
+//     again if it would get set-id bits or capabilities: its bytes may be another's.
 //   - Two copies that somebody has made one, or links that somebody has split, are as in the
 //     source again, for up to [maxLinked] objects.
 //   - What a skipped file has lost (owner, mode, times, list, extended attributes) is
@@ -105,7 +106,8 @@
 // joined (package delta), and what is the same by both listings stays: nothing is asked for it, but
 // for the targets of symbolic links. The same are files of one size and time, links with one target,
 // nodes of one type and number. Owners, modes, and the times of what has no contents, are set again
-// where they differ. Names are looked up only before they are made in a directory that was there:
+// where they differ. A file that would get set-id bits or capabilities is made anew: bytes that were not compared get none, and
+// neither, with SyncOptions.Wary, another owner. Names are looked up only before they are made in a directory that was there:
 // the destination may take them for others, which stay. A run that goes on by a record joins
 // directories likewise, and so asks nothing for a file that the record has.
 //

@@ -29,8 +29,12 @@ func (j *copyJob) before(ctx context.Context, s *dirState, src *transfer.Source,
 		return copied, false, nil, nil
 	}
 	copied.listed, copied.xattr = was.listed || first, was.xattr || first && src.HasXattrs(ctx)
+	is, err := j.standing(ctx, src, &copied)
+	if err != nil || is == unfit {
+		return copied, false, nil, ctx.Err()
+	}
 	other := was.hasOtherID(&copied.attr)
-	compare := j.doubts(src, other)
+	compare := j.doubts(src, other) || is == doubtful
 	if compare && !j.same(ctx, s, src, &copied, other) {
 		return copied, false, nil, ctx.Err()
 	}

@@ -26,6 +26,9 @@ type SyncOptions struct {
 	// OwnLists and OwnXattrs have access control lists, and extended attributes, stay that the destination has and the source does
 	// not, of what is not copied: it may not show all that there are. They have a meaning with ACLs alone.
 	OwnLists, OwnXattrs bool
+	// Wary has the contents compared of files that are the same by size and time, and are to get another owner or group: whose they are may
+	// have given them both. One that differs, or has other names than the source has, is made anew.
+	Wary bool
 	// Existing says what happens to what the destination has already under a name of the source.
 	Existing Existing
 	// Delete, if not nil, has deleted what the source does not have, when all is copied. Then also
@@ -157,16 +160,20 @@ func (j *copyJob) sameFile(ctx context.Context, at *hands.Dir, src *transfer.Sou
 	if a.Size != b.Size || !timely && !o.Checksum {
 		return false, nil
 	}
-	if !o.Checksum && !o.Compare && j.tells(a.Mtime, b.Mtime) {
+	is, err := j.standing(ctx, src, there)
+	switch {
+	case err != nil || is == unfit:
+		return false, err
+	case is == stands && !o.Checksum && !o.Compare && j.tells(a.Mtime, b.Mtime):
 		return true, nil
 	}
-	if same, err = j.sameContents(ctx, at, src, there); err != nil || !o.Compare {
+	if same, err = j.sameContents(ctx, at, src, there); err != nil || is == stands && !o.Compare {
 		return same, err
 	}
-	if same {
+	if !same {
+		j.otherBytes(pathIn(at, src.Name))
+	} else if o.Compare {
 		j.progress.Add(progress.Verified, 1)
-	} else {
-		j.progress.Report(progress.Event{Type: "note", Path: pathIn(at, src.Name), Message: "it has the size and the time, but not the bytes: it is replaced"})
 	}
 	return same, nil
 }

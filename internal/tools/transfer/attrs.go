@@ -136,6 +136,19 @@ func KeepAttrs(ctx context.Context, f vfs.FS, h vfs.Handle, want, have *vfs.Attr
 	return err == nil, lost, err
 }
 
+// Gives reports what SetAttrs would try to give an object with the attributes have: another owner or group, and set-id bits, new ones or with
+// another owner. owners may be nil.
+func (o *Owners) Gives(want, have *vfs.Attr) (owner, setID bool) {
+	differs := ownersDiffer(want, have)
+	var give vfs.Mask
+	if o != nil {
+		give = o.allowed(ownerKey{give: differs, uid: want.UID, gid: want.GID})
+	}
+	set := settings(want, differs&^give)
+	ids := set.Mode & (setUID | setGID)
+	return give != 0, want.Has(vfs.MaskMode) && ids != 0 && (give != 0 || !have.Has(vfs.MaskMode) || ids&^have.Mode != 0)
+}
+
 // ownersDiffer returns which of owner and group differ between want and have, or are not known
 // of have.
 func ownersDiffer(want, have *vfs.Attr) vfs.Mask {
