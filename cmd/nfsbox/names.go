@@ -230,6 +230,9 @@ func (v *verb) sources(args []string) (from []string, at string, err error) {
 		if err != nil {
 			return nil, arg, err
 		}
+		if err := noBucket(arg); err != nil {
+			return nil, arg, err
+		}
 		u, err := nfsbox.ParseURL(arg)
 		if err != nil {
 			return nil, arg, err
@@ -257,10 +260,21 @@ func target(e *env, to *place.Place) (dir vfs.Handle, name string, isDir bool, e
 	return dir, name, false, err
 }
 
+// noBucket refuses a place in a bucket, where nothing is renamed or linked.
+func noBucket(arg string) error {
+	if !strings.HasPrefix(arg, "s3://") {
+		return nil
+	}
+	return &exitError{status: exitUsage, err: errors.New("in a bucket nothing is renamed, and nothing has a second name: copy with nfsbox cp, and remove with nfsbox rm")}
+}
+
 // sameServer refuses two places whose handles have nothing to do with each other.
 func sameServer(a, b string) error {
 	if !place.IsURL(a) || !place.IsURL(b) {
 		return &exitError{status: exitUsage, err: errors.New("places of a server are needed, nfs://host/export/path; for paths of this host there are mv(1) and ln(1)")}
+	}
+	if err := cmp.Or(noBucket(a), noBucket(b)); err != nil {
+		return err
 	}
 	u, err := nfsbox.ParseURL(a)
 	if err != nil {

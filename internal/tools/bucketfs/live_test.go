@@ -317,3 +317,22 @@ func TestCosts(t *testing.T) {
 		t.Errorf("50 more in a directory that was there: %v", c)
 	}
 }
+
+// TestDeleteImplicit: a sync deletes what lies in directories that nobody has made, which then are gone.
+func TestDeleteImplicit(t *testing.T) {
+	s := fakes3.Start(t, 1, fakes3.Faults{})
+	for _, key := range []string{"d/x/y/z", "d/x/w", "d/a", "d/b"} {
+		s.Plant(key, []byte("1"))
+	}
+	f := over(t, s)
+	d, _, _, err := f.Lookup(t.Context(), rooted(t, f).Handle, "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem := rooted(t, memfs.New(memfs.Options{}))
+	put(t, mem.FS, mem.Handle, "a", vfs.CreateHow{}, "new")
+	sum := copied(t, job.CopyOptions{Source: mem, Dest: job.Place{FS: f, Handle: d}, Sync: &job.SyncOptions{Delete: &job.DeleteOptions{}}})
+	if got := s.Names(); !slices.Equal(got, []string{"d/", "d/a"}) || sum.Deleted == 0 {
+		t.Errorf("%q are left: %+v", got, sum)
+	}
+}
