@@ -118,7 +118,7 @@ func TestDeadServerEndsOnce(t *testing.T) {
 	for _, death := range []string{"killed", "stopped", "silent"} {
 		t.Run(death, func(t *testing.T) {
 			b := newBox(t)
-			const files = 3000
+			const files = 1000
 			for i := range files {
 				b.write(b.path("srv", "src", fmt.Sprint(i%10), fmt.Sprint(i)), string(pattern(4096, byte(i))))
 			}
@@ -139,7 +139,7 @@ func TestDeadServerEndsOnce(t *testing.T) {
 				p = begun
 				p.back = func() change {
 					return func(data []byte) []byte {
-						if seen.Add(int64(len(data))) > 6_000_000 {
+						if seen.Add(int64(len(data))) > 2_000_000 {
 							die()
 						}
 						return data

@@ -95,7 +95,7 @@ func (t *tail) Write(p []byte) (int, error) {
 // too; without it less is allowed. Two directories of a million that are the same are listed 16 times each at most.
 func TestTreesStaySmall(t *testing.T) {
 	m := &manyNames{box: newBoxAlone(t), most: 96 << 10}
-	m.files = m.soakFiles(15_000, 1_000_000)
+	m.files = m.soakFiles(8_000, 1_000_000)
 	m.dirs = m.files / 50
 	if m.long = soak(); m.long {
 		m.most = 256 << 10
