@@ -92,8 +92,10 @@ func (c *backupCmd) Run(e *env) (err error) {
 	err = c.all(e, o, &sum)
 	sum.leftOut.LeftOut, sum.leftOut.Snapshots = c.chosen.Left()
 	sum.Seconds = time.Since(began).Seconds()
-	if err != nil && !told(err) && (sum.Errors == 0 || !interrupted(e)) {
-		sum.Errors++
+	if err != nil && !told(err) {
+		if !interrupted(e) { // which is nothing that has failed
+			sum.Errors++
+		}
 		c.whole(tracker, "", err)
 	}
 	if ferr := tracker.Finish(&sum); ferr != nil {
@@ -153,7 +155,13 @@ func (c *backupCmd) all(e *env, o backup.Options, sum *backupSummary) (err error
 	o.Begun = func() { c.begun = true }
 	sum.Summary, err = backup.Leased(e.ctx, o, lease.OfCommand("backup", randReader(e.rand)))
 	if err != nil {
-		return fmt.Errorf("back up %s to %s: %w", src.Text, c.Store, err)
+		err = fmt.Errorf("back up %s to %s: %w", src.Text, c.Store, err)
+	}
+	if place.Lost(err) {
+		return &exitError{exitUnreachable, err}
+	}
+	if err != nil {
+		return err
 	}
 	switch {
 	case sum.Errors > 0:

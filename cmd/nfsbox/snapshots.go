@@ -147,8 +147,11 @@ func (r *storeRun) refuse(arg string, err error) error {
 		return r.done(err)
 	}
 	r.failed(arg, err)
-	if errors.Is(err, object.ErrBusy) { // it can be reached, but not now
+	switch {
+	case errors.Is(err, object.ErrBusy): // it can be reached, but not now
 		return r.done(&exitError{status: exitIncomplete})
+	case place.Lost(err):
+		return r.done(&exitError{status: exitUnreachable})
 	}
 	return r.done(worse(nil, err))
 }
@@ -170,8 +173,9 @@ type snapshotsLsCmd struct {
 func (*snapshotsLsCmd) Help() string {
 	return `Lists the snapshots of a store, the newest last: when each was begun, NAME@ID, whether it is complete, its files and
 bytes, tags, and the host and place of which it was taken. INCOMPLETE is one in which something is missing that could not
-be read; partial is what a backup has stored that was stopped, or is under way: the next one of its name goes on with it.
-Its files and bytes are not counted ("-"). One whose root object is damaged, or may not be read, is named, with status 2, and so is
+be read; partial is what a backup has stored that was stopped, is under way, or ended incomplete: the next one of its
+name goes on with it, and reads none of that again. It goes when one is complete, or by forget --partial. Its files and
+bytes are not counted ("-"). One whose root object is damaged, or may not be read, is named, with status 2, and so is
 what else lies in the place of one; the others are listed.
 
   nfsbox snapshots ls /backup

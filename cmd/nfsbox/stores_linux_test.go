@@ -1,11 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/fakes3"
@@ -107,6 +115,121 @@ func throughStore(t *testing.T, tree, store string) {
 	} {
 		if _, said := ask(t, exitUsage, strings.Fields(c.args)...); !strings.Contains(said, c.want) {
 			t.Errorf("%s: %s", c.args, said)
+		}
+	}
+}
+
+// between is a proxy to a server, that calls then when it has passed n bytes on.
+type between struct {
+	net.Listener
+	left atomic.Int64
+	mu   sync.Mutex
+	open []net.Conn
+	gone bool
+}
+
+func proxyTo(t *testing.T, server string, n int64, then func(*between)) (b *between, url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = &between{Listener: l}
+	b.left.Store(n)
+	var once sync.Once
+	host, path, _ := strings.Cut(strings.TrimPrefix(server, "nfs://"), "/")
+	go func() {
+		for {
+			here, err := l.Accept()
+			if err != nil {
+				return
+			}
+			there, err := net.Dial("tcp", host)
+			if err != nil || !b.add(here, there) {
+				_ = here.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(here, there) }()
+			go func() {
+				for p := make([]byte, 4<<10); ; {
+					n, err := here.Read(p)
+					if b.left.Add(int64(-n)) < 0 {
+						once.Do(func() { then(b) })
+					}
+					if _, werr := there.Write(p[:n]); err != nil || werr != nil {
+						_ = there.Close()
+						return
+					}
+				}
+			}()
+		}
+	}()
+	t.Cleanup(b.end)
+	return b, "nfs://" + l.Addr().String() + "/" + path
+}
+
+func (b *between) add(conns ...net.Conn) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open = append(b.open, conns...)
+	return !b.gone
+}
+
+// end lets nobody reach the server any more.
+func (b *between) end() {
+	_ = b.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.gone = true
+	for _, c := range b.open {
+		_ = c.Close()
+	}
+}
+
+// TestStoreLost: a store that does not answer any more ends a backup with the status of what cannot be reached, and a signal is no item that
+// has failed.
+func TestStoreLost(t *testing.T) {
+	dir := t.TempDir()
+	tree, served := filepath.Join(dir, "tree"), filepath.Join(dir, "served")
+	large := make([]byte, 12<<20)
+	_, _ = rand.Read(large)
+	if err := errors.Join(os.Mkdir(tree, 0o755), os.Mkdir(served, 0o755), os.WriteFile(filepath.Join(tree, "large"), large, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	server, _ := exitServer(t, served, filepath.Join(dir, "state"))
+	for _, c := range []struct {
+		status  int
+		lost    bool
+		summary string
+		said    string
+	}{
+		{exitUnreachable, true, `"errors":1,`, "failed: 1 item"},
+		{exitInterrupted, false, `"errors":0,`, "interrupted"},
+	} {
+		for _, asJSON := range []bool{true, false} {
+			ctx, cancel := context.WithCancel(t.Context())
+			b, at := proxyTo(t, server, 1<<20, func(b *between) {
+				if c.lost {
+					b.end()
+				} else {
+					cancel()
+				}
+			})
+			args := []string{"backup", "--plain", tree, at + fmt.Sprint("store", c.status, asJSON) + "?timeo=2&retrans=1"}
+			if asJSON {
+				args = append(args, "--json")
+			}
+			var out, said bytes.Buffer
+			status := run(&env{ctx: ctx, stdout: &out, stderr: &said, rand: func(p []byte) { _, _ = rand.Read(p) }}, args)
+			cancel()
+			b.end()
+			switch {
+			case status != c.status:
+				t.Errorf("status %d, want %d: %s%s", status, c.status, &out, &said)
+			case asJSON && !strings.Contains(out.String(), c.summary), !asJSON && !strings.Contains(said.String(), c.said),
+				!asJSON && !c.lost && strings.Contains(said.String(), "failed:"):
+				t.Errorf("%s%s", &out, &said)
+			}
 		}
 	}
 }

@@ -103,6 +103,15 @@ func (q *Request) outcome(err error, unsure bool) error {
 	return fmt.Errorf("%w: %w", object.ErrUnknownOutcome, err)
 }
 
+// ErrSilent says that a store has not answered, or too slowly, each time that it was asked.
+var ErrSilent = errors.New("no answer")
+
+// silent is an ErrSilent, in other words.
+type silent struct{ error }
+
+func (s *silent) Unwrap() error      { return s.error }
+func (*silent) Is(target error) bool { return target == ErrSilent }
+
 // tired is the error behind the last try.
 func (c *Client) tired(err error, tries int) error {
 	if r, ok := errors.AsType[*Refusal](err); ok {
@@ -112,9 +121,9 @@ func (c *Client) tired(err error, tries int) error {
 		return fmt.Errorf("%s speaks no TLS: say endpoint=http://... if that is meant", c.Place())
 	}
 	if _, ok := errors.AsType[*slow](err); ok {
-		return fmt.Errorf("%s answers too slowly, %d times: %w", c.Place(), tries, err)
+		return &silent{fmt.Errorf("%s answers too slowly, %d times: %w", c.Place(), tries, err)}
 	}
-	return fmt.Errorf("%s does not answer, after %d tries (is endpoint= right?): %w", c.Place(), tries, err)
+	return &silent{fmt.Errorf("%s does not answer, after %d tries (is endpoint= right?): %w", c.Place(), tries, err)}
 }
 
 // pause is how long to wait behind a try.

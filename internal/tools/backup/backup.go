@@ -34,6 +34,8 @@ const (
 	// grace is how long what is being stored may go on when the context has ended, so that the next backup
 	// goes on behind it. Then it is given up.
 	grace = 20 * time.Second
+	// lastNote bounds how long a backup that has failed tries to note what it has done. Then the next one goes on from an earlier note.
+	lastNote = time.Minute
 )
 
 // Options say what is backed up, and where to.
@@ -282,7 +284,13 @@ func (r *run) leave(err error) (partial bool) {
 		}
 		return false
 	}
-	if perr := r.w.Checkpoint(r.store, r.meta()); perr != nil {
+	ctx := r.store
+	if err != nil { // the store may be what does not answer any more
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, lastNote)
+		defer stop()
+	}
+	if perr := r.w.Checkpoint(ctx, r.meta()); perr != nil {
 		r.note("partial", "", fmt.Sprintf("the next backup goes on from an earlier moment, as what was done since could not be noted: %v", perr))
 		return false
 	}

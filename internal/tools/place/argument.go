@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/server/bucket"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -148,6 +149,12 @@ func Reached(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+// Lost reports whether err says that a server, or the store of a bucket, that was reached before does not answer any more.
+func Lost(err error) bool {
+	return errors.Is(err, vfs.ErrNoAnswer) || errors.Is(err, bucket.ErrSilent) ||
+		errors.Is(err, context.DeadlineExceeded) // writes that were repeated in vain say so
 }
 
 // answer reports whether err is a file system's answer about a path.
