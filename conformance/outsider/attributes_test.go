@@ -132,7 +132,7 @@ func TestVerifyKnowsLists(t *testing.T) {
 }
 
 // TestJobKeepsAttributes: what others do to the copies of a job is undone when it runs
-// again, with no byte copied that is there.
+// again, with no byte copied that is there, but for those of a file that would get set-id bits: they may be another's.
 func TestJobKeepsAttributes(t *testing.T) {
 	b := newBox(t)
 	src := b.path("src")
@@ -150,7 +150,7 @@ func TestJobKeepsAttributes(t *testing.T) {
 		b.must(0, "cp", "-r", "--job", job, src, name)
 		b.no(os.Chmod(filepath.Join(dst, "mode"), 0o777))
 		b.no(os.Chmod(filepath.Join(dst, "setuid"), 0o755))
-		changed := 2
+		changed := 1
 		if os.Geteuid() == 0 {
 			b.no(os.Chown(filepath.Join(dst, "owner"), 12345, 12345))
 			changed++
@@ -160,7 +160,7 @@ func TestJobKeepsAttributes(t *testing.T) {
 		b.must(0, "cp", filepath.Join(dst, "linked"), filepath.Join(dst, "split"))
 		b.no(os.Rename(filepath.Join(dst, "split"), filepath.Join(dst, "linked too")))
 		r := b.must(0, "cp", "-r", "--json", "--job", job, src, name)
-		if n := r.count(b, "attrs_set"); n != changed || r.count(b, "files") != 1 || r.count(b, "skipped") != 6 {
+		if n := r.count(b, "attrs_set"); n != changed || r.count(b, "files") != 2 || r.count(b, "skipped") != 5 {
 			t.Errorf("%s: %d attributes set, want %d; %s", name, n, changed, r.stdout)
 		}
 		b.same(src, dst)
