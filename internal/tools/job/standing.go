@@ -29,9 +29,6 @@ const (
 
 // standing judges a file that has the size and the time of its source.
 func (j *copyJob) standing(ctx context.Context, src *transfer.Source, there *object) (standing, error) {
-	if j.keepsAll() {
-		return stands, nil // it gets nothing
-	}
 	owner, setID := j.t.Owners.Gives(&src.Attr, &there.attr)
 	if setID {
 		return unfit, nil

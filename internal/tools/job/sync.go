@@ -160,7 +160,10 @@ func (j *copyJob) sameFile(ctx context.Context, at *hands.Dir, src *transfer.Sou
 	if a.Size != b.Size || !timely && !o.Checksum {
 		return false, nil
 	}
-	is, err := j.standing(ctx, src, there)
+	var is standing
+	if !j.keepsAll() { // else it gets nothing
+		is, err = j.standing(ctx, src, there)
+	}
 	switch {
 	case err != nil || is == unfit:
 		return false, err
