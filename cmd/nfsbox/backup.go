@@ -81,6 +81,7 @@ func (c *backupCmd) Run(e *env) (err error) {
 		return c.notBegun(e, err, &backupSummary{Summary: backup.Summary{Errors: 1}})
 	}
 	defer c.print(e)
+	c.saw = new(causes)
 	tracker, err := c.tracker(e)
 	if err != nil {
 		return c.notBegun(e, err, &backupSummary{Summary: backup.Summary{Errors: 1}})
@@ -103,6 +104,9 @@ func (c *backupCmd) Run(e *env) (err error) {
 	}
 	if c.text() && c.begun {
 		sum.print(e.stderr, c.Name)
+		if c.saw.denied {
+			_, _ = fmt.Fprintln(e.stderr, "nfsbox: what this user may not read makes each snapshot incomplete: run it as root, or leave that out with --exclude")
+		}
 	}
 	c.goOn(e, sum.Partial, err)
 	return err

@@ -115,7 +115,12 @@ func (c *cpCmd) goOn(e *env, sum *cpSummary, err error) {
 	incomplete := sum.NoSpace > 0 || sum.DirsClosed > 0
 	if err == nil || !broken && (!incomplete || errors.Is(err, job.ErrIntoItself)) {
 		if sum.Errors > 0 && statusFor(err) == exitIncomplete && (c.Job != "" || c.recorded) {
-			_, _ = fmt.Fprintf(e.stderr, "nfsbox: to try again what has failed: %s\n", e.again(resuming(e.args)))
+			head := "to try again what has failed"
+			if c.saw != nil && c.saw.damaged {
+				_, _ = fmt.Fprintln(e.stderr, "nfsbox: the store is damaged, and another restore comes to the same: nfsbox snapshots check --read-data names all that is hurt; "+afterDamage)
+				head = "when the store is mended"
+			}
+			_, _ = fmt.Fprintf(e.stderr, "nfsbox: %s: %s\n", head, e.again(resuming(e.args)))
 		}
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -30,6 +31,15 @@ func meant(node *kong.Node, args []string, err error) error {
 		}
 		return errors.New(text + proposed("", near.Of(word, slices.Values(names))))
 	}
+	if strings.HasPrefix(text, "expected one of ") && node.Parent != nil {
+		var names []string // kong names five
+		for _, child := range node.Children {
+			if !child.Hidden {
+				names = append(names, strconv.Quote(child.Name))
+			}
+		}
+		return errors.New("expected one of " + strings.Join(names, ", "))
+	}
 	if short := strings.Replace(text, `,"" but got`, ` but got`, 1); short != text {
 		return errors.New(short) // what a flag is that was not given is no value to give
 	}
@@ -45,6 +55,12 @@ var habits = map[string]map[string]string{
 	},
 }
 
+// ruleHabits are the same for commands that take rules: of rsync, tar and restic.
+var ruleHabits = map[string]string{
+	"exclude-file": "filter-from FILE", "exclude-from": "filter-from FILE", "include-file": "filter-from FILE", "include-from": "filter-from FILE",
+	"filter": "filter-from FILE", "files-from-verbatim": "files-from FILE", "files-from-raw": "files-from FILE",
+}
+
 // unknownFlag is the error of a flag that the command node does not have.
 func unknownFlag(node *kong.Node, args []string, flag string) error {
 	if long, is := strings.CutPrefix(flag, "--"); is {
@@ -55,6 +71,9 @@ func unknownFlag(node *kong.Node, args []string, flag string) error {
 			}
 		}
 		word := habits[node.Name][long]
+		if word == "" && slices.Contains(names, "filter-from") {
+			word = ruleHabits[long]
+		}
 		if word == "" {
 			word = near.Of(long, slices.Values(names))
 		}

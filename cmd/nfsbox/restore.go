@@ -87,6 +87,7 @@ of what has failed.
 
 // Run is a copy with other rules: what is in a snapshot comes to PLACE.
 func (c *restoreCmd) Run(e *env) error {
+	c.saw = new(causes)
 	how := &job.SyncOptions{ACLs: true, Wary: true, Compare: c.Verify && c.Overwrite == "changed" && !c.DryRun, Existing: map[string]job.Existing{"never": job.Keep, "changed": job.Update, "always": job.Replace}[c.Overwrite]}
 	return (&cpCmd{
 		Places: []string{c.Snapshot, c.Dest}, Recursive: true, DryRun: c.DryRun, Verify: c.Verify, Job: c.Job, Parallel: c.Parallel,

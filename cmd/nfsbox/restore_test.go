@@ -133,7 +133,7 @@ func TestRestoreOverwrite(t *testing.T) {
 			t.Errorf("%s: %s", how, dry)
 		}
 		_, said := ask(t, 2, "restore", "-q", "--overwrite="+how, b.store+"::home", out)
-		if !strings.Contains(said, "d/e: a symlink has the directory's name") {
+		if !strings.Contains(said, "d/e: a symlink is in the way of the directory") {
 			t.Errorf("%s: %s", how, said)
 		}
 		got := [3]string{b.read(filepath.Join(out, "a")), b.read(filepath.Join(out, "mine")), b.read(filepath.Join(out, "d/small"))}
@@ -170,8 +170,11 @@ func TestRestoreDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	said, _ := ask(t, 2, "snapshots", "check", "--progress=none", b.store)
-	if !strings.Contains(said, "damaged: object "+key+": ") || !strings.Contains(said, "  hurts "+b.text+": d/big\n") {
+	said, advised := ask(t, 2, "snapshots", "check", "--progress=none", b.store)
+	if !strings.Contains(advised, "nfsbox backup --verify mends") {
+		t.Error(advised)
+	}
+	if strings.Count(said, key) != 1 || !strings.Contains(said, "damaged: object "+key+": ") || !strings.Contains(said, "  hurts "+b.text+": d/big\n") {
 		t.Error(said)
 	}
 	if said, _ := ask(t, 2, "snapshots", "check", "--json", b.store); !strings.Contains(said, `"type":"damage","object":"`+key+`","problem":"missing"`) ||
@@ -186,7 +189,8 @@ func TestRestoreDamaged(t *testing.T) {
 		}
 		for range 2 {
 			_, said := ask(t, 2, args...)
-			if !strings.Contains(said, "d/big: ") || !strings.Contains(said, key) || !strings.Contains(said, "failed: 1 item") || !strings.Contains(said, "to try again what has failed: ") {
+			if !strings.Contains(said, "d/big: ") || !strings.Contains(said, key) || !strings.Contains(said, "failed: 1 item") || strings.Contains(said, "to try again") ||
+				!strings.Contains(said, "nfsbox backup --verify mends") || !strings.Contains(said, "when the store is mended: ") || strings.Count(said, key) != 1 {
 				t.Error(said)
 			}
 			if _, err := os.Lstat(filepath.Join(out, "d/big")); err == nil {
@@ -207,6 +211,19 @@ func TestRestoreDamaged(t *testing.T) {
 		t.Error(stdout)
 	}
 	ask(t, 0, "verify", "-q", "--owner", b.tree, out)
+}
+
+// TestRestoreFileInTheWay: what is in the way is named, and the directory is not said to be none.
+func TestRestoreFileInTheWay(t *testing.T) {
+	b := newRestoreBed(t)
+	out := t.TempDir()
+	if err := os.WriteFile(filepath.Join(out, "d"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, said := ask(t, 2, "restore", "--progress=none", b.store+"::home", out)
+	if !strings.Contains(said, "d: a file is in the way of the directory") || strings.Contains(said, "not a directory") {
+		t.Error(said)
+	}
 }
 
 // TestRestoreAnother: what goes on with a newer snapshot says so, with and without a name.

@@ -138,6 +138,9 @@ func (r *storeRun) checked(s *upkeep.CheckSummary) {
 		line{"in no use: ", text(counted{s.Unused, "object|objects"}) + sizeText(s.Unused, s.UnusedBytes)},
 		line{"damaged: ", text(counted{s.Damaged, "object|objects"}, counted{s.HurtNames, "name that it hurts|names that they hurt"}, counted{s.HurtSnapshots, "snapshot|snapshots"})},
 	)
+	if s.Damaged > 0 {
+		_, _ = fmt.Fprintln(r.stderr, "nfsbox: "+afterDamage)
+	}
 }
 
 // sizeText is the size of n objects; "" of none.

@@ -189,7 +189,7 @@ func diffText(x *snapshot.Difference) string {
 		case snapshot.DiffOwner:
 			what = fmt.Sprintf("owner %d:%d, now %d:%d", a.UID, a.GID, b.UID, b.GID)
 		case snapshot.DiffLinks:
-			what = fmt.Sprintf("%d names, now %d", a.Nlink, b.Nlink)
+			what = fmt.Sprintf("%s, now %d", text(counted{uint64(a.Nlink), "name|names"}), b.Nlink)
 		}
 		parts = append(parts, what)
 	}

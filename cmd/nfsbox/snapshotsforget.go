@@ -27,6 +27,7 @@ type snapshotsForgetCmd struct {
 	Within    string   `name:"keep-within" placeholder:"AGE" help:"Keep all that are at most AGE older than the newest one: 12h, 7d, 2w."`
 	Partial   bool     `help:"Drop, too, what backups that were stopped have left to go on from."`
 	DryRun    bool     `name:"dry-run" short:"n" help:"Change nothing: say what would be forgotten."`
+	Quiet     bool     `short:"q" help:"Print failures alone."`
 	snapshotsFlags
 }
 
@@ -88,7 +89,7 @@ func (c *snapshotsForgetCmd) Run(e *env) error {
 		return r.refuse(c.Store, err)
 	}
 	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true}, func(r *storeRun) (err error) {
-		o.Item = func(i upkeep.ForgetItem) { r.forgotten(&i, c.DryRun) }
+		o.Item = func(i upkeep.ForgetItem) { r.forgotten(&i, c.DryRun, c.Quiet) }
 		sum.ForgetSummary, err = upkeep.Forget(e.ctx, r.store, o)
 		switch {
 		case errors.Is(err, snapshot.ErrNoSnapshot):
@@ -100,7 +101,7 @@ func (c *snapshotsForgetCmd) Run(e *env) error {
 		case o.Rules() && len(c.Tag) > 0 && sum.Judged == 0:
 			r.note("no snapshot that could be judged has the tag " + strings.Join(c.Tag, " and the tag "))
 		}
-		if !r.json {
+		if !r.json && !c.Quiet {
 			gone, dropped := "forgotten", "partial one dropped|partial ones dropped"
 			if c.DryRun {
 				gone, dropped = "would be forgotten", "partial one would be dropped|partial ones would be dropped"
@@ -122,7 +123,7 @@ func (r *storeRun) missing(texts []string, err error) error {
 }
 
 // forgotten prints what becomes of a snapshot.
-func (r *storeRun) forgotten(i *upkeep.ForgetItem, dry bool) {
+func (r *storeRun) forgotten(i *upkeep.ForgetItem, dry, quiet bool) {
 	if i.Err != nil {
 		r.failed(i.Snapshot, fmt.Errorf("%s: %w", i.Snapshot, i.Err))
 		return
@@ -130,6 +131,9 @@ func (r *storeRun) forgotten(i *upkeep.ForgetItem, dry bool) {
 	// Flushing returns the error of stdout.
 	if r.json {
 		_ = r.event("forget", i)
+		return
+	}
+	if quiet {
 		return
 	}
 	what := "kept"

@@ -22,6 +22,7 @@ type show struct {
 	ErrorsTo   string `type:"path" placeholder:"FILE" help:"Write every failure and difference to FILE, as lines of JSON; in text three of each cause are shown, and the others counted."`
 
 	retry *failedFile // of --failed-to; nil: none
+	saw   *causes     // is told of failures; nil: nobody asks
 	items bool        // no bytes are moved: the progress is of items
 }
 
@@ -57,6 +58,9 @@ func (s *show) trackerTo(e *env, page *runReport) (*progress.Tracker, error) {
 	}
 	if s.retry != nil {
 		r = progress.Both(r, failedEvents{s.retry})
+	}
+	if s.saw != nil {
+		r = progress.Both(r, s.saw)
 	}
 	if page != nil {
 		r = progress.Both(r, page)

@@ -153,7 +153,7 @@ func TestToldWhatToDo(t *testing.T) {
 	}
 	tell(b.run("cp", b.path("src", "name"), b.path("dst")), 2, "a directory has the name", "move or remove it")
 	b.write(b.path("more", "src"), "a file")
-	tell(b.run("cp", "-r", b.path("src"), b.path("more")), 2, "a file has the directory's name", "move or remove it")
+	tell(b.run("cp", "-r", b.path("src"), b.path("more")), 2, "a file is in the way of the directory", "move or remove it")
 
 	few := func(n int, args ...string) *result {
 		cmd := b.command()

@@ -122,10 +122,23 @@ func unknown(name string) error {
 	return fmt.Errorf("s3: %s is not known; there are endpoint=, region= and path-style=. %s", name, WhereCredentials)
 }
 
+// noBucket says why there is no bucket's name. One with other characters is not repeated, as it may be a secret.
+func (o *Options) noBucket() string {
+	switch {
+	case o.Bucket == "":
+		return "no bucket's name stands behind s3://"
+	case CheckName(o.Bucket) != nil || strings.ToLower(o.Bucket) != o.Bucket:
+		return "what stands behind s3:// is no bucket's name"
+	case len(o.Bucket) < minBucket:
+		return fmt.Sprintf("%q is too short for a bucket's name", o.Bucket)
+	}
+	return "what stands behind s3:// is too long for a bucket's name"
+}
+
 // check is what is wrong with the options.
 func (o *Options) check() error {
 	if len(o.Bucket) < minBucket || len(o.Bucket) > maxBucket || CheckName(o.Bucket) != nil || strings.ToLower(o.Bucket) != o.Bucket {
-		return errors.New("s3: no bucket's name stands behind s3://: it has 3 to 63 characters of a-z, 0-9, '-' and '.'")
+		return fmt.Errorf("s3: %s: it has %d to %d characters of a-z, 0-9, '-' and '.'", o.noBucket(), minBucket, maxBucket)
 	}
 	if err := checkRegion(o.Region); err != nil {
 		return fmt.Errorf("s3: region: %w", err)

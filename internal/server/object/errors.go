@@ -108,6 +108,14 @@ func (e *Error) Error() string { return e.Op + " " + quote(e.Key) + ": " + e.Err
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
+// About returns err as the reason of one that names key already: without its call and key, if those are key's.
+func About(key string, err error) error {
+	if e, ok := err.(*Error); ok && e.Key == key { //nolint:errorlint // only the outermost one says it again
+		return e.Err
+	}
+	return err
+}
+
 // Fail returns err as an [Error], or nil if it is nil. Drivers end every call
 // with it.
 func Fail(op, key string, err error) error {

@@ -294,6 +294,17 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
+// bytesMoved is a renderer that is told how many bytes were moved.
+type bytesMoved struct{ n uint64 }
+
+func (*bytesMoved) Interval() time.Duration                { return time.Hour }
+func (*bytesMoved) Progress(*progress.Snapshot) error      { return nil }
+func (*bytesMoved) Event(time.Time, *progress.Event) error { return nil }
+func (m *bytesMoved) Summary(s *progress.Snapshot, _ any) error {
+	m.n = s.Counts[progress.Bytes]
+	return nil
+}
+
 // TestDryRunCounts wants a dry run to say what the backup reads then: an object with several names once, and no holes.
 func TestDryRunCounts(t *testing.T) {
 	b := newBed(t)
@@ -303,8 +314,12 @@ func TestDryRunCounts(t *testing.T) {
 	sparse := b.file(b.root, "sparse", noise(zeroBlock))
 	b.write(sparse, 64*zeroBlock, noise(zeroBlock))
 	o := b.options()
-	o.Store, o.DryRun = nil, true
+	moved := new(bytesMoved)
+	o.Store, o.DryRun, o.Progress = nil, true, progress.New(moved, time.Now)
 	would, err := Run(t.Context(), o)
+	if ferr := o.Progress.Finish(nil); ferr != nil || moved.n != 0 {
+		t.Errorf("%d bytes were moved: %v", moved.n, ferr)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,10 +130,10 @@ func (r *run) do(ctx context.Context, d *delta.Dir, h vfs.Handle, e *snapshot.En
 		return r.other(ctx, d, h, e)
 	}
 	r.because(v.why)
-	r.o.Progress.Add(progress.FoundBytes, e.Attr.Size)
 	if r.o.DryRun {
 		return r.would(ctx, d, e, v)
 	}
+	r.o.Progress.Add(progress.FoundBytes, e.Attr.Size)
 	return r.work(ctx, d, func() error { return r.file(ctx, d, h, e, v) })
 }
 
@@ -207,8 +207,11 @@ func (r *run) add(ctx context.Context, d *delta.Dir, e *snapshot.Entry) error {
 		return err
 	}
 	r.o.Progress.Add(progress.Files, 1)
+	if r.o.DryRun {
+		return nil // no bytes were moved
+	}
 	r.o.Progress.Add(progress.Bytes, e.Attr.Size)
-	if r.o.Each && !r.o.DryRun {
+	if r.o.Each {
 		r.o.Progress.Report(progress.Event{Type: "done", Path: d.Path(e.Name)})
 	}
 	return nil

@@ -91,8 +91,18 @@ func (j *copyJob) mayList(ctx context.Context, o *object) bool {
 
 // inTheDirsWay says that what is no directory has the name of one.
 func inTheDirsWay(t vfs.Type) error {
-	return fmt.Errorf("a %v has the directory's name in the destination, and is not replaced; move or remove it: %w", t, vfs.ErrNotDir)
+	return &inTheWay{t}
 }
+
+// inTheWay is the error of a directory whose name something else has in the destination. It Is vfs.ErrNotDir, which as a part
+// of the text would seem to be about the directory.
+type inTheWay struct{ t vfs.Type }
+
+func (e *inTheWay) Error() string {
+	return fmt.Sprintf("a %v is in the way of the directory in the destination, and is not replaced; move or remove it", e.t)
+}
+
+func (e *inTheWay) Unwrap() error { return vfs.ErrNotDir }
 
 // dirKey is the key of a directory in the record, if there is one.
 func (j *copyJob) dirKey(parent *dirState, name string) pathKey {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
@@ -33,7 +34,7 @@ type DamagedError struct {
 
 // Error implements error.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("object %s: %v: %v", e.Key, ErrDamaged, e.Err)
+	return fmt.Sprintf("object %s: %v: %v", e.Key, ErrDamaged, object.About(e.Key, e.Err))
 }
 
 // Unwrap returns ErrDamaged, the reason, and what it is to users of a file system: vfs.ErrIO.

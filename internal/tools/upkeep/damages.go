@@ -48,7 +48,7 @@ func (d *damages) get(key string, problem Problem, err error) *damage {
 		d.more++
 		return nil
 	}
-	x := &damage{Damage: Damage{Object: key, Problem: problem, Message: err.Error()}, length: -1, ranges: make(map[[2]int64]struct{})}
+	x := &damage{Damage: Damage{Object: key, Problem: problem, Message: object.About(key, err).Error()}, length: -1, ranges: make(map[[2]int64]struct{})}
 	d.of[key] = x
 	return x
 }
