@@ -270,7 +270,10 @@ func TestDamagedStore(t *testing.T) {
 		if b != nil {
 			v.no(os.WriteFile(o.path, b, info.Mode()))
 		}
-		if string(b) != whole {
+		switch {
+		case b == nil && strings.HasPrefix(o.key, "snapshots/"):
+			v.forgotten()
+		case string(b) != whole:
 			v.damaged(fmt.Sprintf("damage %d of seed %d, %s: %s", i, v.seed, o.key, d.name), o)
 		}
 		if b != nil {
@@ -280,6 +283,18 @@ func TestDamagedStore(t *testing.T) {
 	}
 	v.must(0, "restore", "-q", v.store+"::t", v.path("out"))
 	v.restored(v.path("out"))
+}
+
+// forgotten is what is said where the root of the only snapshot is missing: that looks as if it was forgotten. A check
+// says that its objects are in no use.
+func (v *vault) forgotten() {
+	v.Helper()
+	if r := v.run("restore", "--json", "--no-resume", v.store+"::t", v.path("out")); r.status == 0 || exists(v.path("out")) {
+		v.Errorf("a snapshot without a root is restored: exit status %d\n%s%s", r.status, r.stdout, r.stderr)
+	}
+	if r := v.run("snapshots", "check", "--json", v.store); r.status != 0 || r.count(v.box, "snapshots") != 0 || r.count(v.box, "unused_objects") != len(v.objects()) {
+		v.Errorf("%d objects, and a check says, with status %d:\n%s%s", len(v.objects()), r.status, r.stdout, r.stderr)
+	}
 }
 
 // TestMendedStore damages an object in each way, and wants a backup that is verified to mend what it needs: when the snapshots
