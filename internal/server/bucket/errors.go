@@ -139,7 +139,7 @@ func (r *Refusal) advice() string {
 	case r.full():
 		return "the store is full, or the quota is used up: free space, or raise the quota"
 	case r.Status == http.StatusForbidden && (r.op == http.MethodPut || r.op == http.MethodDelete):
-		return "these credentials may not write there, or the store is read-only"
+		return "these credentials may not write or delete there, or the store is read-only"
 	case r.Status == http.StatusForbidden:
 		return "these credentials may not read or list there"
 	case r.Status == http.StatusMethodNotAllowed:

@@ -140,14 +140,16 @@ func (f *FS) Remove(ctx context.Context, dir vfs.Handle, name string, isADir boo
 	return vfs.WCC{}, f.delete(ctx, key)
 }
 
-// empty is vfs.ErrNotEmpty if a directory has anything in it, of whatever name.
+// empty is vfs.ErrNotEmpty if a directory has anything in it, of whatever name, or its own object has bytes.
 func (f *FS) empty(ctx context.Context, dir string) error {
-	p, err := f.c.List(ctx, bucket.ListOptions{Prefix: f.root + dir, After: f.root + dir, Limit: 1})
-	switch {
-	case err != nil:
+	p, err := f.c.List(ctx, bucket.ListOptions{Prefix: f.root + dir, Limit: 2})
+	if err != nil {
 		return told(err, vfs.ErrNoEnt)
-	case len(p.Objects) > 0:
-		return vfs.ErrNotEmpty
+	}
+	for i := range p.Objects {
+		if o := &p.Objects[i]; o.Name != f.root+dir || o.Size > 0 {
+			return vfs.ErrNotEmpty
+		}
 	}
 	return nil
 }

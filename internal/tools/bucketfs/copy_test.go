@@ -3,6 +3,7 @@ package bucketfs
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -103,11 +104,13 @@ func TestForeign(t *testing.T) {
 	} {
 		s.Plant(key, []byte("x"))
 	}
+	s.Plant("empty/", nil)
+	s.Plant("full/", []byte("bytes that no directory has"))
 	f := over(t, s)
 	src := rooted(t, f)
 	want := []string{
 		"/../", "/./", "/.rclonelink", "//", "/%00", "/also/", "/both/", "/file/", "/line\nbreak", "/link.rclonelink",
-		"also", "also-.x", "both", "d", "file", "good", "link", "n", "twice%25",
+		"also", "also-.x", "both", "d", "empty", "file", "full", "good", "link", "n", "twice%25",
 	}
 	slices.Sort(want)
 	if got := namesOf(t, f, src.Handle); !slices.Equal(got, want) {
@@ -115,8 +118,11 @@ func TestForeign(t *testing.T) {
 	}
 	back := rooted(t, memfs.New(memfs.Options{}))
 	sum, text, err := copying(t, job.CopyOptions{Source: src, Dest: back, Name: "back"})
-	if err != nil || sum.Errors != 10+4 || sum.Files != 7 || sum.Symlinks != 1 {
+	if err != nil || sum.Errors != 10+5 || sum.Files != 7 || sum.Symlinks != 1 {
 		t.Errorf("%+v, %v\n%s", sum, err, text)
+	}
+	if _, err := f.Remove(t.Context(), src.Handle, "full", true); !errors.Is(err, vfs.ErrNotEmpty) {
+		t.Errorf("a directory with bytes of its own is removed: %v", err)
 	}
 	for _, name := range []string{"..", ".", "", "a/b", "\x00"} {
 		if _, _, _, err := f.Lookup(t.Context(), src.Handle, name); name != ".." && !errors.Is(err, vfs.ErrInval) {
@@ -161,6 +167,20 @@ func TestImplicit(t *testing.T) {
 	}
 	if _, err := f.Remove(t.Context(), root, "a", true); err != nil || len(s.Names()) > 0 {
 		t.Errorf("%v, and %q is left", err, s.Names())
+	}
+}
+
+// TestSetIDWithoutOwner: a set-id bit gives nobody's rights where the metadata does not say whose.
+func TestSetIDWithoutOwner(t *testing.T) {
+	for _, c := range []struct {
+		uid, gid string
+		want     uint32
+	}{{"", "", 0o755}, {"1", "", 0o4755}, {"", "1", 0o2755}, {"1", "1", 0o6755}, {"-1", "x", 0o755}} {
+		a := vfs.Attr{UID: 7, GID: 8}
+		read(http.Header{metaMode: {"106755"}, metaUID: {c.uid}, metaGID: {c.gid}}, &a)
+		if a.Mode != c.want {
+			t.Errorf("%q, %q: mode %o, want %o", c.uid, c.gid, a.Mode, c.want)
+		}
 	}
 }
 

@@ -117,8 +117,8 @@ func (l *lister) items(p *bucket.Page) []item {
 	for _, i := range all {
 		l.after = i.key
 		i.key = strings.TrimPrefix(i.key, l.f.root)
-		if i.key == l.dir && i.listed != nil {
-			continue // the directory's own
+		if i.key == l.dir && i.listed != nil && i.listed.Size == 0 {
+			continue // the directory's own; one with bytes is foreign, as no directory has these
 		}
 		i.next = posOf(i.key)
 		var ok bool

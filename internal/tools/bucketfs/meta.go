@@ -44,7 +44,14 @@ func metadata(k kind, a *vfs.Attr) map[string]string {
 	return m
 }
 
-// read takes into a what metadata says. What is no such field is passed over, as if it were not there.
+// The bits of a mode that give the rights of the owner, and of the group.
+const (
+	setUID = 0o4000
+	setGID = 0o2000
+)
+
+// read takes into a what metadata says. What is no such field is passed over, as if it were not there. A set-id bit counts only beside the owner, or the
+// group, whose rights it gives: else the object would have those of whoever copies it.
 func read(h http.Header, a *vfs.Attr) {
 	if t, ok := parseTime(h.Get(metaMtime)); ok {
 		a.Mtime, a.Atime = t, t
@@ -54,9 +61,13 @@ func read(h http.Header, a *vfs.Attr) {
 	}
 	if n, err := strconv.ParseUint(h.Get(metaUID), 10, 32); err == nil {
 		a.UID = uint32(n)
+	} else {
+		a.Mode &^= setUID
 	}
 	if n, err := strconv.ParseUint(h.Get(metaGID), 10, 32); err == nil {
 		a.GID = uint32(n)
+	} else {
+		a.Mode &^= setGID
 	}
 }
 

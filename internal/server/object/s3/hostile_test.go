@@ -145,7 +145,7 @@ func TestRefusals(t *testing.T) {
 		{"key", "does not know the access key", fs.ErrPermission, fakes3.Faults{}, func(o *Options) { o.Credentials = bucket.Static("other", fakes3.Secret) }},
 		{"secret", "the secret key is wrong", fs.ErrPermission, fail(403, "SignatureDoesNotMatch"), nil},
 		{"list", "may not read or list", fs.ErrPermission, fail(403, "AccessDenied"), nil},
-		{"read-only", "may not write there, or the store is read-only", fs.ErrPermission, fakes3.Faults{Hook: fakes3.On(http.MethodPut, fakes3.Fail(403, "AccessDenied", ""))}, nil},
+		{"read-only", "may not write or delete there, or the store is read-only", fs.ErrPermission, fakes3.Faults{Hook: fakes3.On(http.MethodPut, fakes3.Fail(403, "AccessDenied", ""))}, nil},
 		{"clock", "clock", fs.ErrPermission, fakes3.Faults{Skew: time.Hour}, nil},
 		{"region", "region", nil, fail(400, "AuthorizationHeaderMalformed"), nil},
 		{"expired", "have expired", nil, fail(400, "ExpiredToken"), nil},
