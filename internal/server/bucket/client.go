@@ -14,6 +14,7 @@ import (
 
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"github.com/nfsbox/nfsbox/internal/base/wait"
 	"github.com/nfsbox/nfsbox/internal/server/object"
 )
 
@@ -62,7 +63,7 @@ func New(ctx context.Context, o Options) (*Client, error) {
 		return nil, fmt.Errorf("s3: AWS_REGION: %w", err)
 	}
 	if o.Pause == nil {
-		o.Pause = wait
+		o.Pause = wait.For
 	}
 	c := &Client{o: o, endpoint: endpoint, region: o.Region, creds: o.Credentials.of, client: newHTTP()}
 	if c.creds == nil {

@@ -132,18 +132,6 @@ func pause(try int) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// wait waits by the clock.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // send sends q once.
 func (c *Client) send(ctx context.Context, q *Request) (*Answer, error) {
 	ctx, cancel := tryTime(ctx, int64(len(q.Body))+q.Limit)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/throttle"
+	"github.com/nfsbox/nfsbox/internal/base/wait"
 	"github.com/nfsbox/nfsbox/internal/tools/hands/wire"
 	"github.com/nfsbox/nfsbox/internal/tools/queue"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -49,7 +50,7 @@ func (c *Coordinator) answer(ctx context.Context, dealer queue.Dealer) {
 			return
 		}
 		c.tellOnce("answer", "workers cannot ask, and the broker is tried again and again: %v", err)
-		if wait(ctx, dealAgain) != nil {
+		if wait.For(ctx, dealAgain) != nil {
 			return
 		}
 	}

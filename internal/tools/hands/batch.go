@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/base/wait"
 	"github.com/nfsbox/nfsbox/internal/tools/hands/wire"
 	"github.com/nfsbox/nfsbox/internal/tools/queue"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -200,7 +201,7 @@ func (c *Coordinator) deal(b *batch) {
 		}
 		defer func() { <-c.deals }()
 		for c.dealOnce(b) {
-			if wait(c.ctx, dealAgain) != nil {
+			if wait.For(c.ctx, dealAgain) != nil {
 				return
 			}
 		}
@@ -282,16 +283,4 @@ func (c *Coordinator) announce() {
 		defer c.mu.Unlock()
 		c.announcing, c.announced = false, time.Now()
 	})
-}
-
-// wait waits. The error is ctx's.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

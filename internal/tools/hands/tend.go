@@ -3,13 +3,14 @@ package hands
 import (
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/base/wait"
 	"github.com/nfsbox/nfsbox/internal/tools/queue"
 )
 
 // tend looks, until the run ends, for workers that are gone, and for batches that are lost.
 func (c *Coordinator) tend() {
 	alone := time.Now() // since when no worker takes part, or it was told
-	for wait(c.ctx, tendEvery) == nil {
+	for wait.For(c.ctx, tendEvery) == nil {
 		now := time.Now()
 		if c.look(now) > 0 {
 			alone = now

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/nfsbox/nfsbox/internal/base/wait"
 )
 
 const (
@@ -66,7 +68,7 @@ func (r *Record) Send(ctx context.Context, o Order) (err error) {
 		if err != nil || !os.SameFile(now, mine) {
 			return nil // taken
 		}
-		if wait(ctx, lookEvery) != nil {
+		if wait.For(ctx, lookEvery) != nil {
 			return errors.Join(ErrNotTaken, dir.Remove(orderFile))
 		}
 	}
@@ -84,21 +86,9 @@ func place(ctx context.Context, dir *os.Root, temp string) (fs.FileInfo, error) 
 		if err == nil || !errors.Is(err, fs.ErrExist) {
 			return mine, err
 		}
-		if wait(ctx, lookEvery) != nil {
+		if wait.For(ctx, lookEvery) != nil {
 			return nil, fmt.Errorf("%w: another order waits: %s", ErrNotTaken, filepath.Join(dir.Name(), orderFile))
 		}
-	}
-}
-
-// wait waits for d, or until ctx has ended.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -116,7 +106,7 @@ func (r *Record) WaitEnd(ctx context.Context) error {
 		if err = errors.Join(err, dir.Close()); err != nil || !held {
 			return err
 		}
-		if err := wait(ctx, lookEvery); err != nil {
+		if err := wait.For(ctx, lookEvery); err != nil {
 			return err
 		}
 	}

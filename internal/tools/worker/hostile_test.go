@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/base/wait"
 	"github.com/nfsbox/nfsbox/internal/tools/hands"
 	"github.com/nfsbox/nfsbox/internal/tools/hands/wire"
 	"github.com/nfsbox/nfsbox/internal/tools/job"
@@ -425,7 +426,7 @@ func TestGivenUp(t *testing.T) {
 		defer stop()
 		var dying sync.WaitGroup
 		dying.Go(func() { // beside one that lives
-			for pause(going, beat) == nil {
+			for wait.For(going, beat) == nil {
 				ask(t, x, c, &wire.Question{Speaks: wire.VERSION, Worker: [16]byte{0xff}, Matter: wire.Matter{Ask: wire.HELLO}})
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/throttle"
+	"github.com/nfsbox/nfsbox/internal/base/wait"
 	"github.com/nfsbox/nfsbox/internal/tools/hands"
 	"github.com/nfsbox/nfsbox/internal/tools/hands/wire"
 	"github.com/nfsbox/nfsbox/internal/tools/idmap"
@@ -161,7 +162,7 @@ func (r *run) refuse(ctx context.Context, why error) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	_, err := r.askOnce(ctx, &m)
-	for errors.Is(err, queue.ErrNobody) && pause(ctx, again) == nil {
+	for errors.Is(err, queue.ErrNobody) && wait.For(ctx, again) == nil {
 		_, err = r.askOnce(ctx, &m)
 	}
 	if err != nil {
@@ -210,7 +211,7 @@ func (r *run) greet(ctx context.Context) error {
 		r.log.Info("waits: there are workers enough")
 	}
 	for err == nil && a.Verdict == wire.WAIT {
-		if err = pause(r.soft, beat); err == nil {
+		if err = wait.For(r.soft, beat); err == nil {
 			a, err = r.ask(ctx, r.hello())
 		}
 	}
@@ -223,7 +224,7 @@ func (r *run) greet(ctx context.Context) error {
 
 // attend tells the coordinator, three times within a lease, that the worker is there.
 func (r *run) attend(ctx context.Context) {
-	for pause(ctx, beat) == nil {
+	for wait.For(ctx, beat) == nil {
 		if _, err := r.ask(ctx, r.hello()); err != nil {
 			return // ask has ended the run
 		}
@@ -267,7 +268,7 @@ func (r *run) take(taking, ctx context.Context, all *sync.WaitGroup) error {
 			r.log.Warn("the broker gives no batch", "error", err)
 		}
 		<-slots
-		if err := pause(taking, again); err != nil {
+		if err := wait.For(taking, again); err != nil {
 			return err
 		}
 	}
@@ -335,7 +336,7 @@ func (r *run) ask(ctx context.Context, m wire.Matter) (wire.Answer, error) {
 			r.end(errOver)
 			return a, errOver
 		}
-		if err := pause(ctx, again); err != nil {
+		if err := wait.For(ctx, again); err != nil {
 			return a, err
 		}
 	}
@@ -397,15 +398,3 @@ func (r *run) follow(a *wire.Answer) {
 
 // maxLoad is the most calls that a coordinator's share may say.
 const maxLoad = 1024
-
-// pause waits. The error is ctx's.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/bufpool"
+	"github.com/nfsbox/nfsbox/internal/base/wait"
 	"github.com/nfsbox/nfsbox/internal/tools/queue"
 	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 )
@@ -110,7 +111,7 @@ func (w *Worker) Run(hard, soft context.Context) error {
 			}
 		}
 		mu.Unlock()
-		if pause(soft, lookEvery) != nil {
+		if wait.For(soft, lookEvery) != nil {
 			return nil
 		}
 	}
