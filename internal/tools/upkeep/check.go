@@ -21,7 +21,7 @@ func Check(ctx context.Context, store object.Store, o CheckOptions) (sum CheckSu
 	if math.IsNaN(o.ReadData) || o.ReadData < 0 || o.ReadData > 1 {
 		return sum, fmt.Errorf("a part of %v to be read: give 0 to 1", o.ReadData)
 	}
-	c := &check{store: store, o: &o, sum: &sum, bad: newDamages(), hurt: make(map[string]struct{})}
+	c := &check{store: store, o: &o, sum: &sum, bad: newDamages(), hurt: make(map[string]struct{}), ranges: roundRefs}
 	return sum, c.run(ctx)
 }
 
@@ -30,12 +30,13 @@ const maxRoots = 1 << 16
 
 // check is a Check under way.
 type check struct {
-	store object.Store
-	o     *CheckOptions
-	sum   *CheckSummary
-	bad   *damages
-	roots []snapshot.Ref
-	hurt  map[string]struct{} // snapshots
+	store  object.Store
+	o      *CheckOptions
+	sum    *CheckSummary
+	bad    *damages
+	roots  []snapshot.Ref
+	hurt   map[string]struct{} // snapshots
+	ranges int                 // of a round of reading
 }
 
 func (c *check) run(ctx context.Context) (err error) {

@@ -53,7 +53,7 @@ func (c *check) data(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	refs := newRefs(roundRefs)
+	refs := newRefs(c.ranges)
 	var last object.Sum // of the round before, some of whose ranges may have been too many
 	for first := true; first || refs.next(); first = false {
 		err := c.each(ctx, false, snapshot.UsesOptions{Use: func(u *snapshot.Use, _ *snapshot.Site) error {

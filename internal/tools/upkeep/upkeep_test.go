@@ -775,3 +775,39 @@ func TestRoundsOfOne(t *testing.T) {
 		t.Errorf("%d", len(got))
 	}
 }
+
+// TestCheckInRounds wants a check whose rounds have no room for all files of a pack to find what one round finds, and to count each object once.
+func TestCheckInRounds(t *testing.T) {
+	b := newBed(t)
+	for i := range 50 {
+		b.file(fmt.Sprint(i), noise(uint64(i), 1000))
+	}
+	b.mustBackup("a")
+	pack := object.ContentKey(b.used(snapshot.UseData))
+	whole := contentOf(t, b.memory, pack)
+	for _, bad := range []int{-1, 0, len(whole) / 2, len(whole) - 1} {
+		content := bytes.Clone(whole)
+		if bad >= 0 {
+			content[bad] ^= 1
+		}
+		if err := b.memory.Delete(t.Context(), pack); err != nil {
+			t.Fatal(err)
+		}
+		put(t, b.memory, pack, string(content))
+		run := func(ranges int) (sum CheckSummary, found []Damage) {
+			c := &check{
+				store: b.memory, o: &CheckOptions{ReadData: 1, Found: func(d Damage) { found = append(found, d) }}, sum: &sum,
+				bad: newDamages(), hurt: make(map[string]struct{}), ranges: ranges,
+			}
+			if err := c.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return sum, found
+		}
+		want, all := run(roundRefs)
+		sum, found := run(8)
+		if sum != want || len(found) != len(all) || (len(all) > 0) != (bad >= 0) {
+			t.Errorf("byte %d: %+v, %+v, want %+v, %+v", bad, sum, found, want, all)
+		}
+	}
+}
