@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -201,10 +200,6 @@ func (s *Server) roll(r *http.Request) (Faults, func(perMille int) bool) {
 	return s.faults, func(perMille int) bool { return perMille > 0 && dice.IntN(1000) < perMille }
 }
 
-func isList(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.URL.Query().Has("list-type")
-}
-
 // callOf is what a request counts as.
 func callOf(r *http.Request) string {
 	switch {
@@ -374,75 +369,6 @@ func (s *Server) get(r *http.Request, name string, f *Faults) reply {
 	}
 	h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", a, b, size))
 	return reply{http.StatusPartialContent, h, o.content[a : b+1]}
-}
-
-type listed struct {
-	Key, LastModified, ETag string
-	Size                    int
-}
-
-type common struct{ Prefix string }
-
-// list is ListObjectsV2; a continuation token is the last key of the page before.
-func (s *Server) list(q url.Values) reply {
-	var out struct {
-		XMLName               xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListBucketResult"`
-		Name, Prefix          string
-		KeyCount, MaxKeys     int
-		EncodingType          string `xml:",omitempty"`
-		IsTruncated           bool
-		NextContinuationToken string `xml:",omitempty"`
-		Delimiter             string `xml:",omitempty"`
-		Contents              []listed
-		CommonPrefixes        []common
-	}
-	encode := func(s string) string { return s }
-	if out.EncodingType = q.Get("encoding-type"); out.EncodingType == "url" {
-		encode = func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "%2F", "/") }
-	}
-	prefix, after := q.Get("prefix"), max(q.Get("start-after"), q.Get("continuation-token"))
-	out.Name, out.Prefix, out.MaxKeys = Bucket, encode(prefix), pageSize
-	if n, err := strconv.Atoi(q.Get("max-keys")); err == nil {
-		out.MaxKeys = min(n, pageSize)
-	}
-	out.Delimiter = encode(q.Get("delimiter"))
-	last := ""
-	if s.names == nil {
-		s.names = slices.Sorted(maps.Keys(s.objects))
-	}
-	start, _ := slices.BinarySearch(s.names, max(prefix, after))
-	for _, name := range s.names[start:] {
-		if !strings.HasPrefix(name, prefix) {
-			break
-		}
-		if name <= after && after != "" {
-			continue
-		}
-		dir := ""
-		if before, _, ok := strings.Cut(name[len(prefix):], "/"); ok && out.Delimiter != "" {
-			if dir = prefix + before + "/"; dir == last || strings.HasPrefix(after, dir) {
-				continue
-			}
-		}
-		if len(out.Contents)+len(out.CommonPrefixes) == out.MaxKeys {
-			out.IsTruncated = true
-			break
-		}
-		if dir != "" {
-			last = dir
-			out.CommonPrefixes = append(out.CommonPrefixes, common{encode(dir)})
-			out.NextContinuationToken = dir
-			continue
-		}
-		o := s.objects[name]
-		out.Contents = append(out.Contents, listed{encode(name), o.mod.UTC().Format("2006-01-02T15:04:05.000Z"), o.etag(), len(o.content)})
-		out.NextContinuationToken = name
-	}
-	if !out.IsTruncated {
-		out.NextContinuationToken = ""
-	}
-	out.KeyCount = len(out.Contents) + len(out.CommonPrefixes)
-	return document(http.StatusOK, out)
 }
 
 func failure(status int, code, text string) reply {

@@ -61,24 +61,32 @@ func TestRoundTrip(t *testing.T) {
 	if sum.Verified != sum.Files || sum.OwnersLost+sum.SetIDsLost+sum.ModesLost+sum.TimesLost+sum.ACLsLost+sum.XattrsLost+sum.HolesLost > 0 {
 		t.Errorf("%+v", sum)
 	}
-	h, _, _, err := f.Lookup(t.Context(), dst.Handle, "copy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	copy := job.Place{FS: f, Handle: h}
-	same(t, src, copy)
-
-	back := rooted(t, memfs.New(memfs.Options{}))
-	copied(t, job.CopyOptions{Source: copy, Dest: back, Name: "back"})
-	h, _, _, err = back.FS.Lookup(t.Context(), back.Handle, "back")
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, src, job.Place{FS: back.FS, Handle: h})
+	thereAndBack(t, src, dst)
 
 	s.Set(fakes3.Faults{})
 	fresh := over(t, s, "pre fix", "copy")
 	vfstest.RunReadOnly(t, frozen{FS: fresh})
+}
+
+// thereAndBack wants dst to have a copy of src, called copy, and a copy of that to be src again.
+func thereAndBack(t *testing.T, src, dst job.Place) (there job.Place) {
+	t.Helper()
+	there = called(t, dst, "copy")
+	same(t, src, there)
+	back := rooted(t, memfs.New(memfs.Options{}))
+	copied(t, job.CopyOptions{Source: there, Dest: back, Name: "back"})
+	same(t, src, called(t, back, "back"))
+	return there
+}
+
+// called is what has a name in a directory.
+func called(t *testing.T, dir job.Place, name string) job.Place {
+	t.Helper()
+	h, _, _, err := dir.FS.Lookup(t.Context(), dir.Handle, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job.Place{FS: dir.FS, Handle: h}
 }
 
 // TestPowers has vfstest prove that files are made whole.

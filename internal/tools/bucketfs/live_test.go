@@ -189,7 +189,7 @@ func TestSetAttr(t *testing.T) {
 	}
 }
 
-// TestOwners: what is made has its owner in its metadata, also if that is the process's own: whoever reads it may be another.
+// TestOwners: what is made has its owner in its metadata, also if that is the process's own: another user may copy it back.
 func TestOwners(t *testing.T) {
 	s := fakes3.Start(t, 1, fakes3.Faults{})
 	mem := rooted(t, memfs.New(memfs.Options{}))

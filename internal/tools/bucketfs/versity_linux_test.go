@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/bucket"
-	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
 	"github.com/nfsbox/nfsbox/internal/testkit/need"
 	"github.com/nfsbox/nfsbox/internal/testkit/versity"
 	"github.com/nfsbox/nfsbox/internal/tools/dirfs"
@@ -30,19 +29,7 @@ func TestVersity(t *testing.T) {
 	f := overVersity(t, v, "pre fix")
 	src, dst := motley(t), rooted(t, f)
 	copied(t, job.CopyOptions{Source: src, Dest: dst, Name: "copy", Verify: true})
-	h, _, _, err := f.Lookup(t.Context(), dst.Handle, "copy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	there := job.Place{FS: f, Handle: h}
-	same(t, src, there)
-	back := rooted(t, memfs.New(memfs.Options{}))
-	copied(t, job.CopyOptions{Source: there, Dest: back, Name: "back"})
-	h, _, _, err = back.FS.Lookup(t.Context(), back.Handle, "back")
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, src, job.Place{FS: back.FS, Handle: h})
+	there := thereAndBack(t, src, dst)
 
 	some, _, _, err := src.FS.Lookup(t.Context(), src.Handle, "some")
 	if err != nil {
