@@ -41,8 +41,8 @@ type Options struct {
 	process *process // tests are other processes
 }
 
-// OfCommand are the options of a command of this host, but for the kind: others read in the lease who has the store. rand is
-// cryptographically random.
+// OfCommand are the options of a command of this host, but for the kind: the lease names the host and the command
+// to others. rand is cryptographically random.
 func OfCommand(command string, rand io.Reader) Options {
 	host, _ := os.Hostname() // a lease may lack it
 	return Options{Now: time.Now, Rand: rand, Host: host, Command: command}
