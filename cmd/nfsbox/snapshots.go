@@ -29,7 +29,8 @@ type snapshotsCmd struct {
 func (*snapshotsCmd) Help() string {
 	return `Looks at the snapshots that nfsbox backup has made in a store, and keeps them in order. STORE is a directory of
 this host or of a server (nfs://), or a part of a bucket (s3://). A snapshot is STORE::NAME@ID; STORE::NAME is the
-newest complete one of that name.
+newest complete one of that name. Of ID the beginning will do, from 4 characters on, if one snapshot of NAME alone has
+it: home@20261127 is that of a day on which there was one.
 
 ls lists them, show says all of one, diff compares two. What is in a snapshot the commands show that show
 trees: nfsbox ls, stat, cat, find, du and verify take STORE::NAME/PATH as a place; nfsbox restore brings it back.

@@ -126,6 +126,7 @@ func TestSnapshots(t *testing.T) {
 	}
 	ask(t, 0, "snapshots", "diff", store+"::another", store+"::home")
 
+	year := strings.TrimPrefix(first, "home@")[:4]
 	for _, c := range []struct {
 		status int
 		args   string
@@ -138,7 +139,11 @@ func TestSnapshots(t *testing.T) {
 		{4, "ls TREE", "there is no .nfsbox-store in it"},
 		{1, "show STORE", "names no snapshot: give STORE::NAME"},
 		{1, "show STORE::", "names no snapshot"},
-		{1, "show STORE::home@2026", "lists those of that name"},
+		{1, "show STORE::home@1999", "lists those of that name"},
+		{1, "show STORE::home@" + year, first + ", " + second + ": give more"},
+		{1, "diff STORE::home@" + year + " STORE::home", "give more"},
+		{0, "show STORE::another@" + year, ""},
+		{0, "diff STORE::another@" + year + " STORE::home", ""},
 		{1, "show STORE::home/a", "names no snapshot"},
 		{1, "diff STORE::home TREE::home", "are of two stores"},
 		{2, "diff STORE::home/none STORE::home", "no such file"},
@@ -252,6 +257,7 @@ func TestSnapshotsForget(t *testing.T) {
 		return strings.Join(names, " ")
 	}
 	was := left()
+	common := now.AddDate(0, 0, -2).UTC().Format("2006") // of two snapshots at least
 	for _, c := range []struct {
 		status     int
 		args, want string
@@ -262,6 +268,11 @@ func TestSnapshotsForget(t *testing.T) {
 		{1, "STORE --keep-within=x", "is no age"},
 		{1, "STORE --keep-last=1 --name Home", "not a name of snapshots"},
 		{1, "STORE home@20260101t000000.000z", "no such snapshot"},
+		{1, "STORE " + all[0] + " home@2", "at least the first 4 characters"},
+		{1, "STORE home@", "is not a name of snapshots"},
+		{1, "STORE home", "is not a name of snapshots"},
+		{1, "STORE " + all[0] + " home@" + common, "give more of the ID"},
+		{0, "-n STORE " + all[0][:13] + " " + all[0], "1 would be forgotten"},
 		{4, "STORE/none --keep-last=1", "there is no such directory"},
 		{0, "-n STORE --name home --keep-last=1", "1 kept, 3 would be forgotten"},
 		{0, "STORE --keep-last=1 --tag another", ""},
@@ -279,7 +290,7 @@ func TestSnapshotsForget(t *testing.T) {
 	if got, want := left(), strings.Join([]string{all[2], all[3], other}, " "); got != want {
 		t.Errorf("%s are left, want %s", got, want)
 	}
-	out, _ = ask(t, 0, "snapshots", "forget", "--json", store, all[2])
+	out, _ = ask(t, 0, "snapshots", "forget", "--json", store, all[2][:13])
 	if !strings.Contains(out, `"type":"forget","snapshot":"`+all[2]+`"`) || !strings.Contains(out, `"forgotten":true,"why":["named"]`) || !strings.Contains(out, `"type":"summary","dry_run":false,"kept":0,"forgotten":1,`) {
 		t.Error(out)
 	}

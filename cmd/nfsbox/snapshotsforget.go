@@ -16,7 +16,7 @@ import (
 
 type snapshotsForgetCmd struct {
 	Store     string   `arg:"" place:"" name:"STORE" help:"The store."`
-	Snapshots []string `arg:"" optional:"" name:"NAME@ID" help:"Forget these, whatever the rules say."`
+	Snapshots []string `arg:"" optional:"" name:"NAME@ID" help:"Forget these, whatever the rules say; of ID its beginning will do if one alone has it."`
 	Name      string   `placeholder:"NAME" help:"Judge the snapshots of this name alone; without it those of each name by themselves."`
 	Tag       []string `sep:"none" placeholder:"TAG" help:"Judge those alone that have TAG; of several, all of them."`
 	Last      int      `name:"keep-last" placeholder:"N" help:"Keep the newest N."`

@@ -71,7 +71,8 @@ What a store keeps is a place, too, as far as nothing is to be changed there:
   STORE::NAME[@ID][/PATH]
 
 NAME alone is the newest complete snapshot of that name; an incomplete one is named by its ID alone. nfsbox
-snapshots ls STORE lists them. PATH is as it is typed: nothing in it is escaped, and there are no patterns.
+snapshots ls STORE lists them. Of ID the beginning will do, from 4 characters on, if one snapshot of NAME alone has
+it. PATH is as it is typed: nothing in it is escaped, and there are no patterns.
 What is there by the very name wins, and so does a path of this host if STORE is no directory. cp -r of a
 snapshot itself makes a directory NAME.
 

@@ -92,7 +92,7 @@ func newLost(t *testing.T) *lost {
 	first, _ := l.backup()
 	l.write(f, 0, "another")
 	l.backup()
-	ref, err := snapshot.ParseRoot(first.Snapshot)
+	ref, err := snapshot.Named(t.Context(), l.store, first.Snapshot)
 	if err == nil {
 		err = l.store.Delete(t.Context(), ref.Key())
 	}

@@ -158,7 +158,8 @@ func TestSnapshotNames(t *testing.T) {
 		t.Errorf("%d roots were read", n)
 	}
 	for name, want := range map[string]string{
-		"hoem": "did you mean home?", "other": "the store has a1, a2, a3, a4, etc and 1 more", "home@x": "snapshots ls lists", "No": "not a name",
+		"hoem": "did you mean home?", "other": "the store has a1, a2, a3, a4, etc and 1 more", "home@1999": "snapshots ls lists",
+		"home@x": "at least the first 4", "home@2001": "home@20010909t014640.000z, home@20010909t014641.000z: give more", "No": "not a name",
 	} {
 		err := (&Place{store: s}).openSnapshot(t.Context(), name, nil)
 		if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), want) {

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/vfs"
@@ -61,3 +62,22 @@ func (e *IncompleteError) Error() string {
 
 // Unwrap returns ErrNoSnapshot.
 func (e *IncompleteError) Unwrap() error { return ErrNoSnapshot }
+
+// AmbiguousError is an [ErrName]: the beginning of an id that several snapshots have.
+type AmbiguousError struct {
+	Text string   // as it was given
+	Some []string // NAME@ID, maxCandidates at most
+	More bool     // there are others
+}
+
+// Error implements error.
+func (e *AmbiguousError) Error() string {
+	more := ""
+	if e.More {
+		more = " and more"
+	}
+	return fmt.Sprintf("%s is the beginning of %s%s: give more of the ID", e.Text, strings.Join(e.Some, ", "), more)
+}
+
+// Unwrap returns ErrName.
+func (e *AmbiguousError) Unwrap() error { return ErrName }

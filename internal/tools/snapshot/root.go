@@ -236,23 +236,22 @@ func readRoot(ctx context.Context, s object.Store, key string) (*rootObject, Ref
 	return o, ref, nil
 }
 
-// Find finds the snapshot that text names: NAME@ID, or NAME for the newest complete one of that name. If there is none, or none that is
-// complete, it is [ErrNoSnapshot]; of the latter an [IncompleteError].
+// Find finds the snapshot that text names: NAME@ID as [Named] has it, or NAME for the newest complete one of that name. If there is none,
+// or none that is complete, it is [ErrNoSnapshot]; of the latter an [IncompleteError].
 func Find(ctx context.Context, s object.Store, text string) (Ref, error) {
-	name, id, given := strings.Cut(text, "@")
-	if err := CheckName(name); err != nil {
-		return Ref{}, err
-	}
+	name, _, given := strings.Cut(text, "@")
 	if given {
-		key := rootKey(name, id)
-		if err := object.CheckKey(key); err != nil {
-			return Ref{}, fmt.Errorf("%q is %w", text, ErrName)
+		ref, err := Named(ctx, s, text)
+		if err == nil {
+			_, ref, err = readRoot(ctx, s, ref.key())
 		}
-		_, ref, err := readRoot(ctx, s, key)
 		if errors.Is(err, object.ErrNotExist) {
 			err = fmt.Errorf("%s: %w", text, ErrNoSnapshot)
 		}
 		return ref, err
+	}
+	if err := CheckName(name); err != nil {
+		return Ref{}, err
 	}
 	all, err := ids(ctx, s, name)
 	if err != nil {

@@ -108,15 +108,3 @@ func rootOf(key string) (Ref, error) {
 	}
 	return r, CheckName(name)
 }
-
-// ParseRoot reads NAME@ID, as [Ref.Text] has it of a snapshot. Whether there is such a one is not asked.
-func ParseRoot(text string) (Ref, error) {
-	name, id, given := strings.Cut(text, "@")
-	if err := CheckName(name); err != nil {
-		return Ref{}, err
-	}
-	if !given || object.CheckKey(rootKey(name, id)) != nil || strings.Contains(id, "/") {
-		return Ref{}, fmt.Errorf("%q is %w: give NAME@ID", text, ErrName)
-	}
-	return Ref{ID: id, Meta: Meta{Name: name}}, nil
-}

@@ -21,7 +21,7 @@ import (
 type ForgetOptions struct {
 	Name string   // the snapshots of one name; "" is all
 	Tags []string // those that have all of these tags; others are kept, and do not count
-	// Snapshots, NAME@ID each, are forgotten whatever the rules say, also those whose root is damaged.
+	// Snapshots, NAME@ID each as [snapshot.Named] has it, are forgotten whatever the rules say, also those whose root is damaged.
 	Snapshots []string
 
 	KeepLast int // the newest ones
@@ -103,6 +103,7 @@ type forget struct {
 	store object.Store
 	o     *ForgetOptions
 	sum   *ForgetSummary
+	gone  []string // NAME@ID of those that were named
 }
 
 // settle removes what is to be forgotten, and reports the item.
@@ -153,11 +154,11 @@ func (f *forget) known(ctx context.Context) error {
 	return nil
 }
 
-// named forgets the snapshots that were named. A name that is not there is an error before anything is forgotten.
+// named forgets the snapshots that were named. One that is not there, or that is not named clearly, is an error before anything is forgotten.
 func (f *forget) named(ctx context.Context) error {
 	roots := make([]snapshot.Ref, 0, len(f.o.Snapshots))
 	for _, text := range f.o.Snapshots {
-		r, err := snapshot.ParseRoot(text)
+		r, err := snapshot.Named(ctx, f.store, text)
 		if err != nil {
 			return err
 		}
@@ -166,7 +167,9 @@ func (f *forget) named(ctx context.Context) error {
 		} else if err != nil && !errors.Is(err, object.ErrCorrupted) {
 			return err
 		}
-		roots = append(roots, r)
+		if !slices.Contains(f.gone, r.Text()) { // it may be named by its id, and by the beginning of that
+			roots, f.gone = append(roots, r), append(f.gone, r.Text())
+		}
 	}
 	for i := range roots {
 		item := ForgetItem{Snapshot: roots[i].Text(), Forgotten: true, Why: []string{whyNamed}}
@@ -196,7 +199,7 @@ func (f *forget) byRules(ctx context.Context) error {
 			continue
 		case err != nil:
 			return err
-		case r.Partial || slices.Contains(f.o.Snapshots, r.Text()):
+		case r.Partial || slices.Contains(f.gone, r.Text()):
 			continue
 		}
 		if len(group) > 0 && group[0].Name != r.Name {
