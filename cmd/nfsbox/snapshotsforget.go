@@ -11,6 +11,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
+	"github.com/nfsbox/nfsbox/internal/tools/snapshot/lease"
 	"github.com/nfsbox/nfsbox/internal/tools/upkeep"
 )
 
@@ -27,8 +28,10 @@ type snapshotsForgetCmd struct {
 	Within    string   `name:"keep-within" placeholder:"AGE" help:"Keep all that are at most AGE older than the newest one: 12h, 7d, 2w."`
 	Partial   bool     `help:"Drop, too, what backups that were stopped have left to go on from."`
 	DryRun    bool     `name:"dry-run" short:"n" help:"Change nothing: say what would be forgotten."`
-	Quiet     bool     `short:"q" help:"Print failures alone."`
+	Prune     bool     `help:"Then remove what no snapshot needs any more, as nfsbox snapshots prune does."`
+	Wait      bool     `help:"With --prune: wait for backups, restores and checks that are under way, for a day at most, and do not give way."`
 	snapshotsFlags
+	progressFlags
 }
 
 func (*snapshotsForgetCmd) Help() string {
@@ -45,17 +48,22 @@ at most so much older than the newest of all. Other incomplete ones are forgotte
 One that is damaged is kept, and told of, with status 2: forget it by NAME@ID. What a backup has left to go on from stays without
 --partial.
 
-What only forgotten snapshots had stays in the store until nfsbox snapshots prune removes it.
+What only forgotten snapshots had stays in the store until nfsbox snapshots prune removes it, or this with --prune. That
+gives way as prune does, with status 2: the snapshots are forgotten then, and the next prune removes what they had. In a
+directory of this host that somebody is reading nothing is forgotten, either. With -n the summary says what would be
+removed when those snapshots were forgotten.
 
   nfsbox snapshots forget -n --keep-daily 7 --keep-monthly 12 /backup
   nfsbox snapshots forget --keep-within 2w --keep-yearly 10 /backup
+  nfsbox snapshots forget --prune --keep-daily 7 /backup
   nfsbox snapshots forget /backup home@20261128t230000.000z`
 }
 
 // forgetSummary is the last event of snapshots forget.
 type forgetSummary struct {
 	upkeep.ForgetSummary
-	Seconds float64 `json:"seconds"`
+	Seconds float64              `json:"seconds"`
+	Prune   *upkeep.PruneSummary `json:"prune,omitempty"` // with --prune: what that has done
 }
 
 // options reads the flags.
@@ -66,6 +74,9 @@ func (c *snapshotsForgetCmd) options() (o upkeep.ForgetOptions, err error) {
 	}
 	if min(c.Last, c.Daily, c.Weekly, c.Monthly, c.Yearly) < 0 {
 		return o, refused(errors.New("the --keep flags take numbers from 0"))
+	}
+	if c.Wait && !c.Prune {
+		return o, refused(errors.New("--wait is for --prune: forgetting waits for nobody"))
 	}
 	if c.Within != "" {
 		now := time.Now()
@@ -88,28 +99,63 @@ func (c *snapshotsForgetCmd) Run(e *env) error {
 	if err != nil {
 		return r.refuse(c.Store, err)
 	}
-	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true}, func(r *storeRun) (err error) {
-		o.Item = func(i upkeep.ForgetItem) { r.forgotten(&i, c.DryRun, c.Quiet) }
-		sum.ForgetSummary, err = upkeep.Forget(e.ctx, r.store, o)
-		switch {
-		case errors.Is(err, snapshot.ErrNoSnapshot):
-			return r.missing(append(slices.Clip(c.Snapshots), c.Name), err)
-		case errors.Is(err, upkeep.ErrNoRule), errors.Is(err, snapshot.ErrName):
-			return refused(aboutStore(r.store, err))
-		case err != nil:
-			return aboutStore(r.store, err)
-		case o.Rules() && len(c.Tag) > 0 && sum.Judged == 0:
-			r.note("no snapshot that could be judged has the tag " + strings.Join(c.Tag, " and the tag "))
-		}
-		if !r.json && !c.Quiet {
-			gone, dropped := "forgotten", "partial one dropped|partial ones dropped"
-			if c.DryRun {
-				gone, dropped = "would be forgotten", "partial one would be dropped|partial ones would be dropped"
+	r.waits = c.Wait
+	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true, Alone: c.Prune && !c.DryRun}, func(r *storeRun) error {
+		gone := make(map[string]bool)
+		o.Item = func(i upkeep.ForgetItem) {
+			if i.Forgotten && c.Prune && c.DryRun {
+				gone[i.Snapshot] = true
 			}
-			verdict(r.stderr, line{"", text(counted{sum.Kept, "kept"}, counted{sum.Forgotten, gone}, counted{sum.Partials, dropped})})
+			r.forgotten(&i, c.DryRun, c.Quiet)
 		}
-		return nil
+		if err := c.forget(r, o, &sum); err != nil || !c.Prune {
+			return err
+		}
+		return c.prune(r, gone, &sum)
 	})
+}
+
+// forget forgets snapshots, and prints how many.
+func (c *snapshotsForgetCmd) forget(r *storeRun, o upkeep.ForgetOptions, sum *forgetSummary) (err error) {
+	sum.ForgetSummary, err = upkeep.Forget(r.e.ctx, r.store, o)
+	switch {
+	case errors.Is(err, snapshot.ErrNoSnapshot):
+		return r.missing(append(slices.Clip(c.Snapshots), c.Name), err)
+	case errors.Is(err, upkeep.ErrNoRule), errors.Is(err, snapshot.ErrName):
+		return refused(aboutStore(r.store, err))
+	case err != nil:
+		return aboutStore(r.store, err)
+	case o.Rules() && len(c.Tag) > 0 && sum.Judged == 0:
+		r.note("no snapshot that could be judged has the tag " + strings.Join(c.Tag, " and the tag "))
+	}
+	if !r.json && !c.Quiet {
+		gone, dropped := "forgotten", "partial one dropped|partial ones dropped"
+		if c.DryRun {
+			gone, dropped = "would be forgotten", "partial one would be dropped|partial ones would be dropped"
+		}
+		verdict(r.stderr, line{"", text(counted{sum.Kept, "kept"}, counted{sum.Forgotten, gone}, counted{sum.Partials, dropped})})
+	}
+	return nil
+}
+
+// prune removes what no snapshot needs any more; gone are those that would be forgotten.
+func (c *snapshotsForgetCmd) prune(r *storeRun, gone map[string]bool, sum *forgetSummary) error {
+	pruned, err := r.prune(upkeep.PruneOptions{DryRun: c.DryRun, Without: gone}, &c.progressFlags)
+	sum.Prune = &pruned
+	if err == nil || told(err) {
+		return err
+	}
+	again := "run nfsbox snapshots prune " + r.store.Text
+	switch {
+	case errors.Is(err, lease.ErrHeld):
+		err = &advised{err, again + " when that has ended; --wait waits for it. What was killed counts for ten minutes"}
+	case errors.Is(err, upkeep.ErrEmpty):
+		err = &advised{err, again + " --all if that is meant"}
+	}
+	if c.DryRun {
+		return fmt.Errorf("%s: would not be pruned: %w", r.store.Text, err)
+	}
+	return fmt.Errorf("%s: not pruned: %w", r.store.Text, err)
 }
 
 // missing is the error of the first of some snapshots that the store does not have, with what there is; else err.

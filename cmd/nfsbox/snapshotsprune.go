@@ -52,25 +52,34 @@ func (c *snapshotsPruneCmd) Run(e *env) error {
 	})
 	r.waits = c.Wait
 	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true, Alone: !c.DryRun}, func(r *storeRun) (err error) {
-		l := lease.OfCommand("nfsbox snapshots prune", randReader(e.rand))
-		if c.Wait {
-			l.Wait = maxWait
-			l.Waiting = func(h lease.Holder) { r.note("waiting for " + h.Text()) }
-		}
-		t := c.tracker(r)
-		sum.PruneSummary, err = upkeep.Prune(e.ctx, r.store, upkeep.PruneOptions{DryRun: c.DryRun, All: c.All, Lease: l, Progress: t})
-		err = errors.Join(err, t.Finish(nil))
-		if !r.json && !c.Quiet {
-			r.pruned(&sum.PruneSummary)
-		}
-		if err == nil && sum.Missing > 0 {
-			return &exitError{status: exitIncomplete}
-		}
-		if errors.Is(err, upkeep.ErrEmpty) {
+		sum.PruneSummary, err = r.prune(upkeep.PruneOptions{DryRun: c.DryRun, All: c.All}, &c.progressFlags)
+		switch {
+		case errors.Is(err, upkeep.ErrEmpty):
 			err = refused(err)
+		case errors.Is(err, lease.ErrHeld):
+			err = &advised{err, "run it again when that has ended; prune waits for it with --wait. What was killed counts for ten minutes"}
 		}
-		return aboutStore(r.store, r.held(err))
+		return aboutStore(r.store, err)
 	})
+}
+
+// prune prunes the store, and prints what that has done. It waits for others as the run does.
+func (r *storeRun) prune(o upkeep.PruneOptions, f *progressFlags) (sum upkeep.PruneSummary, err error) {
+	o.Lease = lease.OfCommand("nfsbox snapshots prune", randReader(r.e.rand))
+	if r.waits {
+		o.Lease.Wait = maxWait
+		o.Lease.Waiting = func(h lease.Holder) { r.note("waiting for " + h.Text()) }
+	}
+	o.Progress = f.tracker(r)
+	sum, err = upkeep.Prune(r.e.ctx, r.store, o)
+	err = errors.Join(err, o.Progress.Finish(nil))
+	if !r.json && !f.Quiet {
+		r.pruned(&sum)
+	}
+	if err == nil && sum.Missing > 0 {
+		err = &exitError{status: exitIncomplete}
+	}
+	return sum, err
 }
 
 // pruned is the verdict of a prune.
@@ -85,12 +94,4 @@ func (r *storeRun) pruned(s *upkeep.PruneSummary) {
 		line{"kept as they are young: ", text(counted{s.Young, "object|objects"}) + sizeText(s.Young, s.YoungBytes)},
 		line{"missing: ", text(counted{s.Missing, "object that snapshots need; nfsbox snapshots check says what it hurts|objects that snapshots need; nfsbox snapshots check says what they hurt"})},
 	)
-}
-
-// held adds what to do to the error of a lease that somebody else has.
-func (r *storeRun) held(err error) error {
-	if !errors.Is(err, lease.ErrHeld) {
-		return err
-	}
-	return &advised{err, "run it again when that has ended; prune waits for it with --wait. What was killed counts for ten minutes"}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +40,9 @@ func Prune(ctx context.Context, store object.Store, o PruneOptions) (sum PruneSu
 	sum.DryRun = o.DryRun
 	if p.grace = o.Grace; p.grace == 0 {
 		p.grace = DefaultGrace
+	}
+	if len(o.Without) > 0 && !o.DryRun {
+		return sum, errors.New("nothing is removed: snapshots that are there cannot count as forgotten")
 	}
 	if o.DryRun {
 		p.now = o.Lease.Now
@@ -103,6 +107,7 @@ func (p *prune) mark(ctx context.Context, first bool) error {
 		if err := p.proved(ctx, roots); err != nil {
 			return err
 		}
+		roots = slices.DeleteFunc(roots, func(r snapshot.Ref) bool { return p.o.Without[r.Text()] })
 		if first && len(roots) == 0 && len(p.known) == 0 && !p.o.All {
 			return ErrEmpty
 		}

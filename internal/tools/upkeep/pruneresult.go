@@ -16,6 +16,8 @@ type PruneOptions struct {
 	DryRun bool // nothing is removed, and no lease is taken
 	// All lets everything be removed if the store has no snapshot at all. Without it that is an error.
 	All bool
+	// Without, with DryRun alone, has snapshots count as forgotten: NAME@ID, or "partial NAME", as ForgetItem.Snapshot has them.
+	Without map[string]bool
 	// Lease says whose the exclusive lease is, and for how long others are waited for. Its Kind is set here.
 	Lease lease.Options
 	// Grace is how old, by the store's clock, an object has to be to be removed. 0 is DefaultGrace, below 0 is none.

@@ -233,6 +233,40 @@ func TestPrune(t *testing.T) {
 	}
 }
 
+// TestPruneWithout has a rehearsal say what a prune removes after a forget that was rehearsed as well, and nothing removed so.
+func TestPruneWithout(t *testing.T) {
+	b := grown(t)
+	gone := make(map[string]bool)
+	o := ForgetOptions{KeepLast: 1, DryRun: true, Item: func(i ForgetItem) { gone[i.Snapshot] = i.Forgotten }}
+	if sum, err := Forget(t.Context(), b.memory, o); err != nil || sum.Forgotten != 2 {
+		t.Fatalf("%+v: %v", sum, err)
+	}
+	keys := b.content()
+	if sum, err := b.prune(b.memory, PruneOptions{Without: gone}); err == nil || !slices.Equal(b.content(), keys) {
+		t.Fatalf("%+v", sum)
+	}
+	now, err := b.prune(b.memory, PruneOptions{DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dry, err := b.prune(b.memory, PruneOptions{DryRun: true, Without: gone})
+	if err != nil || dry.Removed <= now.Removed || dry.Snapshots != 2 || !slices.Equal(b.content(), keys) {
+		t.Fatalf("%+v, and with all %+v: %v", dry, now, err)
+	}
+	b.forget(1)
+	dry.DryRun = false
+	if got, err := b.prune(b.memory, PruneOptions{}); err != nil || got != dry {
+		t.Errorf("%+v, and the rehearsal said %+v: %v", got, dry, err)
+	}
+	for key := range gone {
+		gone[key] = true
+	}
+	if sum, err := b.prune(b.memory, PruneOptions{DryRun: true, Without: gone}); !errors.Is(err, ErrEmpty) {
+		t.Errorf("%+v: %v", sum, err)
+	}
+	b.clean(b.memory)
+}
+
 // TestPruneGrace keeps what is young.
 func TestPruneGrace(t *testing.T) {
 	b := grown(t)
