@@ -86,7 +86,7 @@ func (c *backupCmd) Run(e *env) (err error) {
 	if err != nil {
 		return c.notBegun(e, err, &backupSummary{Summary: backup.Summary{Errors: 1}})
 	}
-	c.watched = watched(e, silence.Track(tracker))
+	c.reportSilence(e, silence.Track(tracker))
 	o.Progress = tracker
 	tracker.SetLoads(c.uses.loads)
 	sum := backupSummary{DryRun: c.DryRun}
@@ -178,7 +178,7 @@ func (c *backupCmd) all(e *env, o backup.Options, sum *backupSummary) (err error
 
 // open opens the store. It is nil if there is none, and it is not to be made.
 func (c *backupCmd) open(ctx context.Context, t *progress.Tracker, po place.Options) (*place.Store, error) {
-	so := place.StoreOptions{Write: !c.DryRun, Existing: c.Existing, Dial: po.Dial}
+	so := place.StoreOptions{Write: !c.DryRun, Existing: c.Existing, Dial: po.Dial, Silent: po.Silent}
 	store, err := place.OpenStore(ctx, c.Store, so)
 	switch {
 	case err == nil && store.Fresh:

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/tools/bench"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/silence"
@@ -120,7 +119,7 @@ func (s *benchShow) clear() {
 	}
 }
 
-func (s *benchShow) onSilence() nfsbox.Option {
+func (s *benchShow) onSilence() silence.Watch {
 	return silence.Tell(func(e *silence.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
+	"github.com/nfsbox/nfsbox/internal/tools/silence"
 )
 
 // loadFlags say how hard servers are used. They stand for all URLs of a command,
@@ -90,11 +91,15 @@ type clientFlags struct {
 	Stats   bool `help:"Print in the end, to stderr, what the client has counted: calls, errors, bytes and times of each procedure."`
 	table   string
 	watched []nfsbox.Option // of the command
+	silent  silence.Watch   // the same
 }
+
+// reportSilence has all places tell w of silence.
+func (f *clientFlags) reportSilence(e *env, w silence.Watch) { f.watched, f.silent = watched(e, w), w }
 
 func (f *clientFlags) place(follow bool) (place.Options, error) {
 	opts, err := f.options()
-	return place.Options{Follow: follow, Dial: append(opts, f.watched...)}, err
+	return place.Options{Follow: follow, Dial: append(opts, f.watched...), Silent: f.silent.Bucket}, err
 }
 
 // mountFlags are those of commands that go down into trees.
@@ -185,10 +190,10 @@ func procText(p *nfsbox.ProcStats) string {
 
 func took(d time.Duration) string { return progress.Micros(float64(d) / float64(time.Microsecond)) }
 
-// watched are the options of all commands that dial: what tells of silent servers, what the cache has to say, and that the
+// watched are the options of all commands that dial: what tells w of silent servers, what the cache has to say, and that the
 // command's end stops the client.
-func watched(e *env, onSilence nfsbox.Option) []nfsbox.Option {
-	return []nfsbox.Option{onSilence, nfsbox.WithStop(e.ctx), nfsbox.WithCacheNotes(func(note string) {
+func watched(e *env, w silence.Watch) []nfsbox.Option {
+	return []nfsbox.Option{w.Dial, nfsbox.WithStop(e.ctx), nfsbox.WithCacheNotes(func(note string) {
 		// There is nowhere to report an error of stderr.
 		_, _ = io.WriteString(e.stderr, "nfsbox: "+progress.Clean(note)+"\n")
 	})}

@@ -177,7 +177,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 	if err != nil {
 		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
 	}
-	c.watched = watched(e, silence.Track(tracker))
+	c.reportSilence(e, silence.Track(tracker))
 	sum := cpSummary{DryRun: c.DryRun, keeps: c.sync != nil && c.sync.Existing == job.Keep}
 	failed, err := c.all(e, sources, dest, named, tracker, &sum)
 	sum.Snapshot = c.restore.text()

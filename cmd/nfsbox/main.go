@@ -113,8 +113,9 @@ of the kind that has the most; "idle" if there are none), and how often one was 
 different, and what has failed.
 
 A server that has not answered for 5 seconds is reported, with the time at which the wait for it ends, and
-again when it answers. With --json these are lines of "type":"silent" (server, since, until, message; until is
-missing if nothing but an answer ends the wait) and of "type":"answers" (server, since, message).
+again when it answers; so is a bucket that refuses all requests for a while. With --json these are lines of
+"type":"silent" (server, since, until, message; until is missing if nothing but an answer ends the wait) and of
+"type":"answers" (server, since, message).
 
 EXIT STATUS
 

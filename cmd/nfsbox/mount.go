@@ -133,7 +133,8 @@ func (c *mountCmd) Run(e *env) error {
 	if c.Fake {
 		return mountFailed(c.fake(out, m))
 	}
-	o := mounter.Options{Mount: m, Dir: c.Dir, Rand: e.rand, Dial: watched(e, out.onSilence())}
+	w := out.onSilence()
+	o := mounter.Options{Mount: m, Dir: c.Dir, Rand: e.rand, Dial: watched(e, w), Silent: w.Bucket}
 	o.Note = func(text string) { note(text) }
 	done := false
 	o.Ready = func(at *mounter.Mounted) (err error) {

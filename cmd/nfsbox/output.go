@@ -14,7 +14,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/nfsbox/nfsbox"
 	"github.com/nfsbox/nfsbox/internal/base/fault"
 	"github.com/nfsbox/nfsbox/internal/tools/glob"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
@@ -91,7 +90,7 @@ func (o *output) flush() error {
 }
 
 // onSilence reports servers that do not answer, immediately.
-func (o *output) onSilence() nfsbox.Option {
+func (o *output) onSilence() silence.Watch {
 	return silence.Tell(func(e *silence.Event) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -176,7 +175,8 @@ type listSummary struct {
 
 // watch adds to po what reports silent servers and incomplete snapshots, and ends what waits when the command does.
 func (o *output) watch(e *env, po place.Options) place.Options {
-	po.Dial = append(slices.Clip(po.Dial), watched(e, o.onSilence())...)
+	w := o.onSilence()
+	po.Dial, po.Silent = append(slices.Clip(po.Dial), watched(e, w)...), w.Bucket
 	po.Note = o.note
 	return po
 }

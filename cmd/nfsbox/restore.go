@@ -133,7 +133,7 @@ func (c *cpCmd) prepare(e *env, po place.Options, t *progress.Tracker) error {
 	if !ok {
 		return notASnapshot(c.Places[0])
 	}
-	store, err := place.OpenStore(e.ctx, text, place.StoreOptions{Reading: po.Reading, Dial: po.Dial})
+	store, err := place.OpenStore(e.ctx, text, place.StoreOptions{Reading: po.Reading, Dial: po.Dial, Silent: po.Silent})
 	if err != nil {
 		return err
 	}

@@ -181,7 +181,7 @@ func (r *removal) begin() (err error) {
 	if r.tracker, err = r.trackerTo(r.e, r.page); err != nil {
 		return err
 	}
-	r.watched = watched(r.e, silence.Track(r.tracker))
+	r.reportSilence(r.e, silence.Track(r.tracker))
 	r.po, err = r.place(false)
 	r.po.Change = true
 	return err

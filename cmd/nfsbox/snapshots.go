@@ -99,7 +99,8 @@ func (f *snapshotsFlags) lookWith(r *storeRun, arg string, o place.StoreOptions,
 	if err != nil {
 		return r.refuse(arg, err)
 	}
-	o.Dial = r.watch(e, po).Dial
+	po = r.watch(e, po)
+	o.Dial, o.Silent = po.Dial, po.Silent
 	if r.store, err = r.openStore(arg, o); err != nil {
 		return r.refuse(arg, err)
 	}

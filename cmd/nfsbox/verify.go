@@ -118,7 +118,7 @@ func (c *verifyCmd) Run(e *env) (err error) {
 	if err != nil {
 		return c.notBegun(e, err, &verifySummary{VerifySummary: job.VerifySummary{Errors: 1}})
 	}
-	c.watched = watched(e, silence.Track(tracker))
+	c.reportSilence(e, silence.Track(tracker))
 	po, err := c.place(false)
 	if err != nil {
 		return err

@@ -32,6 +32,9 @@ const (
 	// take baseTime: S3 keeps a connection alive with spaces while it puts an object together.
 	slowTime  = 30 * time.Second
 	slowBytes = 16 << 10
+	// silentTime is how long a store may answer no request before that is told (Options.Silent). A request with a body has a second
+	// more for each slowRate bytes.
+	silentTime = 5 * time.Second
 	// maxSlowTries is how often such a request is sent whose answer is too slow. Then its error is returned.
 	maxSlowTries = 3
 

@@ -35,6 +35,7 @@ type Client struct {
 	creds    *credentials.Credentials
 	keys     atomic.Pointer[credentials.Value] // that were used last, which no message shows
 	answered atomic.Bool                       // the store has answered something
+	silence  silence
 
 	mu     sync.Mutex
 	region string // as options, environment or the store said; "" is not known
@@ -65,7 +66,7 @@ func New(ctx context.Context, o Options) (*Client, error) {
 	if o.Pause == nil {
 		o.Pause = wait.For
 	}
-	c := &Client{o: o, endpoint: endpoint, region: o.Region, creds: o.Credentials.of, client: newHTTP()}
+	c := &Client{o: o, endpoint: endpoint, region: o.Region, creds: o.Credentials.of, client: newHTTP(), silence: silence{tell: o.Silent}}
 	if c.creds == nil {
 		if c.creds, err = findCredentials(ctx, c.client); err != nil {
 			c.Close()

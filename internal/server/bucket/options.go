@@ -30,6 +30,9 @@ type Options struct {
 	Credentials Credentials
 	// Pause waits between tries; nil does by the clock.
 	Pause func(ctx context.Context, d time.Duration) error
+	// Silent is told of a store that answers no request for silentTime, or refuses all for a while, and that it answers again. Requests
+	// wait for it: it is called by one goroutine at a time. nil: nobody is told.
+	Silent func(Silence)
 }
 
 // Scheme is what every URL of a bucket begins with.

@@ -13,9 +13,12 @@ type slow struct{ why string }
 
 func (s *slow) Error() string { return s.why }
 
+// bodyTime is how long so many bytes may take.
+func bodyTime(bytes int64) time.Duration { return time.Duration(bytes) * time.Second / slowRate }
+
 // tryTime bounds a try by the bytes that it may move. The context that it returns ends then, and a *slow is its cause.
 func tryTime(ctx context.Context, bytes int64) (context.Context, context.CancelFunc) {
-	d := baseTime + time.Duration(bytes)*time.Second/slowRate
+	d := baseTime + bodyTime(bytes)
 	return context.WithTimeoutCause(ctx, d, &slow{fmt.Sprintf("it was not done after %v", d)})
 }
 

@@ -15,11 +15,12 @@ import (
 	"time"
 )
 
-// drips is a client of a server in memory, that sends n bytes of each answer's body each five seconds, and says that it has length of them.
-// end closes it, and waits for the server's end.
-func drips(t *testing.T, length, n int) (c *Client, end func()) {
+// inMemory is a client of a server in memory, which answers each request with answer. end closes it, and waits for the server's end.
+func inMemory(t *testing.T, o Options, answer func(conn net.Conn) error) (c *Client, end func()) {
+	t.Helper()
 	var serving sync.WaitGroup
-	c, err := New(t.Context(), Options{Bucket: "bucket", Endpoint: "http://drips", Credentials: Static("key", "secret")})
+	o.Bucket, o.Endpoint, o.Credentials = "bucket", "http://memory", Static("key", "secret")
+	c, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +35,8 @@ func drips(t *testing.T, length, n int) (c *Client, end func()) {
 					return
 				}
 				_, _ = io.Copy(io.Discard, req.Body)
-				_, err = fmt.Fprintf(there, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", length)
-				for left := length; left > 0 && err == nil; left -= n {
-					time.Sleep(5 * time.Second)
-					_, err = there.Write(make([]byte, min(n, left)))
+				if answer(there) != nil {
+					return
 				}
 			}
 		})
@@ -46,6 +45,18 @@ func drips(t *testing.T, length, n int) (c *Client, end func()) {
 	return c, func() {
 		c.Close()
 		serving.Wait()
+	}
+}
+
+// drips has a server send n bytes of each answer's body each five seconds, and say that it has length of them.
+func drips(length, n int) func(net.Conn) error {
+	return func(conn net.Conn) error {
+		_, err := fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", length)
+		for left := length; left > 0 && err == nil; left -= n {
+			time.Sleep(5 * time.Second)
+			_, err = conn.Write(make([]byte, min(n, left)))
+		}
+		return err
 	}
 }
 
@@ -67,7 +78,7 @@ func TestDripping(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, end := drips(t, x.length, x.n)
+				c, end := inMemory(t, Options{}, drips(x.length, x.n))
 				began := time.Now()
 				a, err := c.Do(t.Context(), &Request{Method: x.method, Name: "key", Limit: x.limit})
 				if took := time.Since(began); took > x.most {

@@ -50,10 +50,14 @@ func (l *lost) Unwrap() error { return l.err }
 // Do sends q until it is answered, at most maxTries times. An answer that is no success is a
 // *Refusal. An error Is object.ErrUnknownOutcome if the request changes something and may have been executed.
 func (c *Client) Do(ctx context.Context, q *Request) (*Answer, error) {
-	unsure, moved, renewed, slowTries := false, false, false, 0
+	unsure, moved, renewed, slowTries, begun := false, false, false, 0, time.Now()
 	for try := 1; ; try++ {
-		a, err := c.send(ctx, q)
+		at, left := time.Now(), c.triesLeft(try, slowTries)
+		a, err := c.send(ctx, q, func() {
+			c.silence.waits(c.Place(), begun, 0, patience(try, left, headTime)+headTime-silentTime, "")
+		})
 		if err == nil {
+			c.silence.answers(c.Place())
 			a.Unsure = unsure
 			return a, nil
 		}
@@ -77,19 +81,34 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Answer, error) {
 			renewed = true
 			continue
 		case refused && !r.passes():
+			c.silence.answers(c.Place())
 			return nil, err
 		}
 		unsure = unsure || !refused || r.Status != http.StatusServiceUnavailable
 		if _, ok := errors.AsType[*slow](err); ok && q.reads() {
 			slowTries++
 		}
-		if try == maxTries || slowTries == maxSlowTries || try == maxFirstTries && !c.answered.Load() {
+		if left = c.triesLeft(try, slowTries); left == 0 {
 			return nil, q.outcome(c.tired(err, try), unsure)
 		}
-		if err := c.o.Pause(ctx, pause(try)); err != nil {
+		d := pause(try)
+		c.silence.waits(c.Place(), begun, d, patience(try, left, time.Since(at)), c.reason(err))
+		if err := c.o.Pause(ctx, d); err != nil {
 			return nil, q.outcome(err, unsure)
 		}
 	}
+}
+
+// triesLeft is how often a request is sent again after some tries, of which some were too slow.
+func (c *Client) triesLeft(tries, slow int) int {
+	left := maxTries - tries
+	if slow > 0 {
+		left = min(left, maxSlowTries-slow)
+	}
+	if !c.answered.Load() {
+		left = min(left, maxFirstTries-tries)
+	}
+	return max(left, 0)
 }
 
 // reads reports whether q reads something, of which the answer has to get on.
@@ -128,12 +147,15 @@ func (c *Client) tired(err error, tries int) error {
 
 // pause is how long to wait behind a try.
 func pause(try int) time.Duration {
-	d := min(firstPause<<(try-1), maxPause)
+	d := longest(try)
 	return d/2 + rand.N(d/2)
 }
 
-// send sends q once.
-func (c *Client) send(ctx context.Context, q *Request) (*Answer, error) {
+// longest bounds the pause behind a try.
+func longest(try int) time.Duration { return min(firstPause<<(try-1), maxPause) }
+
+// send sends q once. It calls silent if no answer begins for silentTime, and as long as the body may take.
+func (c *Client) send(ctx context.Context, q *Request, silent func()) (*Answer, error) {
 	ctx, cancel := tryTime(ctx, int64(len(q.Body))+q.Limit)
 	defer cancel()
 	ctx, giveUp := context.WithCancelCause(ctx)
@@ -142,7 +164,9 @@ func (c *Client) send(ctx context.Context, q *Request) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	timer := time.AfterFunc(silentTime+bodyTime(int64(len(q.Body))), silent)
 	resp, err := c.client.Do(req)
+	timer.Stop()
 	if err != nil {
 		return nil, c.lost(ctx, err)
 	}

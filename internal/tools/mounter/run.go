@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/server/bucket"
 	"github.com/nfsbox/nfsbox/internal/tools/fusefs"
 	"github.com/nfsbox/nfsbox/internal/tools/mountopt"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
@@ -35,9 +36,11 @@ type Options struct {
 	Mount *mountopt.Mount
 	Dir   string
 	Dial  []nfsbox.Option
-	Rand  func(p []byte)
-	Note  func(text string)      // of what goes on; before Ready to the user, later to a log
-	Ready func(m *Mounted) error // the mount answers; nil with bg: the server does not, and is tried again
+	// Silent is told of the store of a snapshot in a bucket, as Dial has servers told of.
+	Silent func(bucket.Silence)
+	Rand   func(p []byte)
+	Note   func(text string)      // of what goes on; before Ready to the user, later to a log
+	Ready  func(m *Mounted) error // the mount answers; nil with bg: the server does not, and is tried again
 }
 
 // Mounted is a mount that answers.

@@ -49,7 +49,7 @@ func (o *Options) trySnapshot(ctx context.Context) (*place.Place, error) {
 	if err := o.Mount.Refused; err != nil {
 		return nil, usage{error: err}
 	}
-	return place.Open(ctx, o.Mount.URL, place.Options{Dial: o.Dial, Note: o.Note})
+	return place.Open(ctx, o.Mount.URL, place.Options{Dial: o.Dial, Silent: o.Silent, Note: o.Note})
 }
 
 // top is the file system to mount: of a snapshot what is below PATH. What is in a store can be read by whoever can read the

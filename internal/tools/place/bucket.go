@@ -16,7 +16,7 @@ import (
 
 // openBucket opens s3://BUCKET[/PATH][?arguments]: a file, a directory or nothing yet among the plain objects of a bucket. The directory
 // that holds it need not be there. In PATH %XX is a byte of a name, as in any URL.
-func openBucket(ctx context.Context, arg string) (*Place, error) {
+func openBucket(ctx context.Context, arg string, silent func(bucket.Silence)) (*Place, error) {
 	at, text, err := bucket.ParseURL(arg)
 	if err != nil {
 		return nil, usageError{err}
@@ -25,6 +25,7 @@ func openBucket(ctx context.Context, arg string) (*Place, error) {
 	if err != nil {
 		return nil, usageError{fmt.Errorf("%s: %w", arg, err)}
 	}
+	at.Silent = silent
 	c, err := bucket.New(ctx, at)
 	if err != nil {
 		return nil, unreachable(ctx, arg, err)

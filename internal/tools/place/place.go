@@ -28,6 +28,7 @@ import (
 	"strings"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/server/bucket"
 	"github.com/nfsbox/nfsbox/internal/tools/bucketfs"
 	"github.com/nfsbox/nfsbox/internal/tools/dirfs"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
@@ -57,6 +58,8 @@ type Options struct {
 	OneFileSystem bool
 	// Dial is further options for nfs:// places.
 	Dial []nfsbox.Option
+	// Silent is told of a bucket's store that does not answer, and that it does again; nil: nobody is. What tells of servers is in Dial.
+	Silent func(bucket.Silence)
 	// Change says that something is to be changed there. A place in a snapshot is then ErrUsage.
 	Change bool
 	// Note is told that a snapshot is incomplete; nil: nobody is.
@@ -111,7 +114,7 @@ func Open(ctx context.Context, arg string, o Options) (*Place, error) {
 	case IsURL(arg):
 		scheme, _, _ := strings.Cut(arg, "://")
 		if scheme == "s3" {
-			return openBucket(ctx, arg)
+			return openBucket(ctx, arg, o.Silent)
 		}
 		return nil, fmt.Errorf("%s:// is %w that this version knows; give a path or nfs://host/export/path", scheme, ErrUsage)
 	}

@@ -68,7 +68,7 @@ func openDivided(ctx context.Context, arg string, o Options) (*Place, error) {
 	if !ok {
 		return nil, errPlain
 	}
-	s, err := OpenStore(ctx, store, StoreOptions{Reading: o.Reading, Dial: o.Dial})
+	s, err := OpenStore(ctx, store, StoreOptions{Reading: o.Reading, Dial: o.Dial, Silent: o.Silent})
 	if strings.HasPrefix(arg, "nfs://") && (errors.Is(err, ErrUsage) || errors.Is(err, ErrNoStore)) {
 		return nil, &plainError{err}
 	}

@@ -48,6 +48,8 @@ type StoreOptions struct {
 	Reading *Reading
 	// Dial is further options for stores of servers.
 	Dial []nfsbox.Option
+	// Silent is that of Options, for stores in buckets.
+	Silent func(bucket.Silence)
 }
 
 // makes reports whether a store is made where there is none.
@@ -141,7 +143,7 @@ func openStoreS3(ctx context.Context, arg string, o StoreOptions) (*Store, error
 	if err != nil {
 		return nil, usageError{err}
 	}
-	at.Write = o.Write
+	at.Write, at.Silent = o.Write, o.Silent
 	s, err := s3.Open(ctx, at)
 	switch {
 	case ctx.Err() != nil && err != nil:

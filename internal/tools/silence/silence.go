@@ -1,7 +1,7 @@
-// Package silence reports servers that do not answer, to people and in JSON.
+// Package silence reports servers, and stores of buckets, that do not answer, to people and in JSON.
 //
-// The client tells of each connection, and again and again. A reader is told once that a server is silent, until when it is
-// waited for, and that it answers again.
+// The client tells of each connection, and again and again; a bucket tells of each try. A reader is told once that a server is silent,
+// until when it is waited for, and that it answers again.
 package silence
 
 import (
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox"
+	"github.com/nfsbox/nfsbox/internal/server/bucket"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 )
 
@@ -34,12 +35,24 @@ type outages struct {
 	silent map[string]time.Time // by server: until when, as it was reported
 }
 
-// Tell is the option by which show is called with each event, by one goroutine at a time.
-func Tell(show func(*Event)) nfsbox.Option {
-	return nfsbox.WithSilence((&outages{show: show}).tell)
+// Watch is what servers and buckets are given to tell of.
+type Watch struct {
+	Dial   nfsbox.Option
+	Bucket func(bucket.Silence)
 }
 
-func (o *outages) tell(s nfsbox.Silence) {
+// Tell has show called with each event, by one goroutine at a time.
+func Tell(show func(*Event)) Watch {
+	o := &outages{show: show}
+	return Watch{
+		Dial: nfsbox.WithSilence(func(s nfsbox.Silence) {
+			o.tell(bucket.Silence{Server: s.Server, Since: s.Since, Until: s.Until, Over: s.Over})
+		}),
+		Bucket: o.tell,
+	}
+}
+
+func (o *outages) tell(s bucket.Silence) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
@@ -59,18 +72,22 @@ func (o *outages) tell(s nfsbox.Silence) {
 	o.show(newEvent(s, now))
 }
 
-func newEvent(s nfsbox.Silence, now time.Time) *Event {
+func newEvent(s bucket.Silence, now time.Time) *Event {
 	e := &Event{Type: "silent", Server: s.Server, Since: s.Since.UTC()}
+	silent := fmt.Sprintf("%s has not answered since %s", s.Server, clock(s.Since, now))
+	if s.Why != "" {
+		silent = fmt.Sprintf("%s has served no request since %s (%s)", s.Server, clock(s.Since, now), s.Why)
+	}
 	switch {
 	case s.Over:
 		e.Type = "answers"
 		e.Message = fmt.Sprintf("%s answers again, after %v", s.Server, now.Sub(s.Since).Round(time.Second))
 	case s.Until.IsZero():
-		e.Message = fmt.Sprintf("%s has not answered since %s; waiting until it does", s.Server, clock(s.Since, now))
+		e.Message = silent + "; waiting until it does"
 	default:
 		until := s.Until.UTC()
 		e.Until = &until
-		e.Message = fmt.Sprintf("%s has not answered since %s; waiting until %s", s.Server, clock(s.Since, now), clock(s.Until, now))
+		e.Message = silent + "; waiting until " + clock(s.Until, now)
 	}
 	return e
 }
@@ -86,8 +103,8 @@ func clock(t, now time.Time) string {
 // Line is the event for people, cleaned for a terminal.
 func (e *Event) Line() string { return "nfsbox: " + progress.Clean(e.Message) + "\n" }
 
-// Track is the option by which a task reports silent servers.
-func Track(t *progress.Tracker) nfsbox.Option {
+// Track has a task report silent servers.
+func Track(t *progress.Tracker) Watch {
 	return Tell(func(e *Event) {
 		x := progress.Event{Type: e.Type, Server: e.Server, Since: e.Since, Message: e.Message}
 		if e.Until != nil {
