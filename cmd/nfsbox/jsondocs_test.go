@@ -66,6 +66,7 @@ func TestDocsJSON(t *testing.T) {
 		"summary of snapshots diff":         fieldsOf(diffSummary{}),
 		"damage":                            fieldsOf(upkeep.Damage{}),
 		"summary of snapshots check":        fieldsOf(checkSummary{}),
+		"summary of snapshots stats":        fieldsOf(statsSummary{}),
 		"summary of snapshots prune":        fieldsOf(pruneSummary{}),
 		"forget":                            fieldsOf(upkeep.ForgetItem{}),
 		"summary of snapshots forget":       fieldsOf(forgetSummary{}),

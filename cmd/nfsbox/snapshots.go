@@ -21,6 +21,8 @@ type snapshotsCmd struct {
 	Show snapshotsShowCmd `cmd:"" help:"Show all that a snapshot says of itself."`
 	Diff snapshotsDiffCmd `cmd:"" help:"Compare two snapshots by their manifests alone."`
 
+	Stats snapshotsStatsCmd `cmd:"" help:"Say how much snapshots have, and how much of the store they need."`
+
 	Check  snapshotsCheckCmd  `cmd:"" help:"Look whether all is there that the snapshots need, and right."`
 	Forget snapshotsForgetCmd `cmd:"" help:"Remove snapshots that no rule keeps."`
 	Prune  snapshotsPruneCmd  `cmd:"" help:"Remove from the store what no snapshot needs."`
@@ -32,7 +34,7 @@ this host or of a server (nfs://), or a part of a bucket (s3://). A snapshot is 
 newest complete one of that name. Of ID the beginning will do, from 4 characters on, if one snapshot of NAME alone has
 it: home@20261127 is that of a day on which there was one.
 
-ls lists them, show says all of one, diff compares two. What is in a snapshot the commands show that show
+ls lists them, show says all of one, diff compares two, stats says how much they take. What is in a snapshot the commands show that show
 trees: nfsbox ls, stat, cat, find, du and verify take STORE::NAME/PATH as a place; nfsbox restore brings it back.
 
 check looks whether a store is whole, forget removes snapshots by rules, and prune what no snapshot needs any more.
