@@ -64,7 +64,7 @@ type Holder struct {
 	Kind    Kind      `json:"kind"`
 	Host    string    `json:"host,omitempty"`
 	Command string    `json:"command,omitempty"`
-	Began   time.Time `json:"began"` // by the host's clock
+	Began   time.Time `json:"began"` // when it began to ask for the lease, by the host's clock; refreshing it changes nothing of that
 	process
 }
 

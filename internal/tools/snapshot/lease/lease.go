@@ -42,6 +42,7 @@ type Lease struct {
 	o     *Options
 	id    string
 	self  process
+	asked time.Time // when its holder began to ask for it
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -55,13 +56,13 @@ type Lease struct {
 	old   []string  // keys that were to be removed
 }
 
-// begin puts a lease, and keeps it refreshed. It does not look for others.
-func begin(ctx context.Context, store object.Store, o *Options) (*Lease, error) {
+// begin puts a lease that has been asked for since then, and keeps it refreshed. It does not look for others.
+func begin(ctx context.Context, store object.Store, o *Options, asked time.Time) (*Lease, error) {
 	var id [idDigits / 2]byte
 	if _, err := io.ReadFull(o.Rand, id[:]); err != nil {
 		return nil, fmt.Errorf("random id of a lease: %w", err)
 	}
-	l := &Lease{store: store, o: o, id: hex.EncodeToString(id[:]), self: o.self()}
+	l := &Lease{store: store, o: o, id: hex.EncodeToString(id[:]), self: o.self(), asked: asked}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.expire = time.AfterFunc(trust, l.lose)
 	if err := l.put(l.ctx); err != nil {
@@ -81,7 +82,7 @@ func (l *Lease) key(gen int) string {
 // put puts the lease of the next number, and removes the one that is two before it.
 func (l *Lease) put(ctx context.Context) error {
 	begun := l.o.Now()
-	b, err := (&Holder{Kind: l.o.Kind, Host: l.o.Host, Command: l.o.Command, Began: begun.UTC(), process: l.self}).encode()
+	b, err := (&Holder{Kind: l.o.Kind, Host: l.o.Host, Command: l.o.Command, Began: l.asked.UTC(), process: l.self}).encode()
 	if err != nil {
 		return err
 	}

@@ -163,6 +163,33 @@ func TestRefresh(t *testing.T) {
 	})
 }
 
+// TestSince wants a lease to say the same time for as long as it is held: when its holder began to ask for it, though that had to wait and put
+// others before.
+func TestSince(t *testing.T) {
+	for _, kind := range []Kind{Backup, Prune} {
+		other := Prune
+		if kind == Prune {
+			other = Backup
+		}
+		synctest.Test(t, func(t *testing.T) {
+			store := object.NewMemory(object.MemoryOptions{})
+			a := take(t, store, options(other, 0))
+			time.AfterFunc(5*time.Minute, func() { closed(t, a) })
+			asked := time.Now()
+			l := take(t, store, options(kind, time.Hour))
+			for range 5 {
+				_, err := Take(t.Context(), store, options(other, 0))
+				if held, ok := errors.AsType[*HeldError](err); !ok || !held.Holder.Began.Equal(asked) {
+					t.Errorf("asked for at %v: %v", asked, err)
+				}
+				time.Sleep(3 * refresh)
+				synctest.Wait()
+			}
+			closed(t, l)
+		})
+	}
+}
+
 // faulty fails as tests want it to.
 type faulty struct {
 	object.Store

@@ -85,7 +85,7 @@ func Take(ctx context.Context, store object.Store, o Options) (*Lease, error) {
 	}
 	t := &taker{store: store, o: &o, begun: o.Now(), seen: make(map[string]time.Time)}
 	for {
-		l, err := begin(ctx, store, &o)
+		l, err := begin(ctx, store, &o, t.begun)
 		if err != nil {
 			return nil, err
 		}
