@@ -231,6 +231,9 @@ type Entry struct {
 	Next   Pos    // goes on behind this entry
 	Handle Handle // zero if not asked for or not sent
 	Attr   Attr   // Valid: what was asked for and sent
+
+	// Foreign says of something without a name what it is, why, and what to do; "" for all others. Name is one that CheckName refuses then.
+	Foreign string
 }
 
 // CreateMode says what Create does if the name exists (RFC 1813, section 3.3.8).

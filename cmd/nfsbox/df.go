@@ -148,6 +148,9 @@ func (c *dfCmd) space(e *env, p *place.Place) (*spaceEvent, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, _, is := p.InBucket(); is {
+		return nil, fmt.Errorf("%s: a bucket has no size: nfsbox du adds up what is in it: %w", p.Text, vfs.ErrNotSupp)
+	}
 	info, err := p.FS.Info(e.ctx, r.Handle, vfs.InfoSpace)
 	if err == nil && info.Valid&vfs.InfoSpace == 0 {
 		err = vfs.ErrNotSupp

@@ -130,7 +130,7 @@ func (s *summer) one(p *place.Place, r *vfs.Resolved) error {
 	if s.cmd.All {
 		u.File = func(d *walk.Dir, name []byte, sum scan.Sum) error { return s.below(names, d, d.Depth()+1, name, sum) }
 	}
-	u.Failed = func(d *walk.Dir, name string, err error) bool { return s.fault(names.place(d, []byte(name)), err) }
+	u.Failed = func(d *walk.Dir, name string, err error) bool { return s.fault(names.fault(d, name, err), err) }
 	o := walk.Options{Descend: func(child *walk.Dir) bool { return !s.elsewhere(child) }}
 	return s.walk(p, r.Handle, o, u)
 }

@@ -325,7 +325,7 @@ func (v *findVisitor) Fault(_ context.Context, d *walk.Dir, name string, err err
 	if in, ok := d.Data.(*within); ok && name != "" {
 		in.entries.Add(1)
 	}
-	v.fault(v.names.place(d, []byte(name)), err)
+	v.fault(v.names.fault(d, name, err), err)
 	return nil
 }
 

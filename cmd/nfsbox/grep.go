@@ -428,7 +428,7 @@ func (v *grepVisitor) Entry(_ context.Context, d *walk.Dir, e *vfs.Entry) error 
 }
 
 func (v *grepVisitor) Fault(_ context.Context, d *walk.Dir, name string, err error) error {
-	v.fault(v.names.place(d, []byte(name)), err)
+	v.fault(v.names.fault(d, name, err), err)
 	return nil
 }
 

@@ -250,7 +250,7 @@ func (l *lister) directory(path string, dir vfs.Handle) error {
 
 // take collects an entry, unless it is hidden or fails.
 func (l *lister) take(dir vfs.Handle, entry *vfs.Entry) bool {
-	if err := walk.CheckName(entry.Name); err != nil {
+	if err := walk.Check(entry); err != nil {
 		// As with -R, entries with an invalid name are errors.
 		name := string(entry.Name[:min(len(entry.Name), vfs.MaxName)])
 		l.out.failed(name, fmt.Errorf("%q: %w", name, err))

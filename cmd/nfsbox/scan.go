@@ -135,7 +135,7 @@ func (s *scanner) one(p *place.Place, r *vfs.Resolved) error {
 	}
 	t := s.scan.Tree()
 	t.Spell = names.place
-	t.Failed = func(d *walk.Dir, name string, err error) { s.fault(names.place(d, []byte(name)), err) }
+	t.Failed = func(d *walk.Dir, name string, err error) { s.fault(names.fault(d, name, err), err) }
 	t.Elsewhere = s.elsewhere
 	return s.walk(p, r.Handle, walk.Options{Descend: t.Descend}, t)
 }

@@ -279,10 +279,19 @@ func (s *speller) place(d *walk.Dir, name []byte) string {
 	return s.below(string(below))
 }
 
+// fault spells the place of what has failed. What has no name has no URL either: of that it is the directory.
+func (s *speller) fault(d *walk.Dir, name string, err error) string {
+	if s.isURL && errors.Is(err, walk.ErrName) {
+		name = ""
+	}
+	return s.place(d, []byte(name))
+}
+
 // below spells the place of a path below the head, which begins with a slash.
 func (s *speller) below(path string) string {
 	if s.isURL {
-		return s.head + (&url.URL{Path: path}).EscapedPath() + s.tail
+		// "::" would divide a snapshot from its store.
+		return s.head + strings.ReplaceAll((&url.URL{Path: path}).EscapedPath(), "::", "%3A%3A") + s.tail
 	}
 	return s.head + path
 }

@@ -3,6 +3,7 @@ package bucketfs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -129,6 +130,23 @@ func TestForeign(t *testing.T) {
 	if err != nil || sum.Errors != 10+5 || sum.Files != 7 || sum.Symlinks != 1 {
 		t.Errorf("%+v, %v\n%s", sum, err, text)
 	}
+	for key, why := range map[string]string{
+		"/": "begins with %q has no directory here (a name in it is empty)", "d//": "a name in it is empty", "./": "a name in it is .,", "../": "a name in it is ..,",
+		"d/..": "the object %q is no file here (a name in it is ..,", "line\nbreak": "each is %XX", ".rclonelink": "no name stands before .rclonelink", "%00": "no name has",
+		"n/" + strings.Repeat("n", 256): "a name in it has more than 255 bytes", "link.rclonelink": `(its name belongs to the object "link")`,
+		"file/": `(its name belongs to the object "file")`, "both/": `(its name belongs to the object "both.rclonelink")`, "also/": `(its name belongs to the object "also")`,
+		"full/": "the object %q is no file here (it has bytes, and stands for a directory)",
+	} {
+		why = strings.Replace(why, "%q", fmt.Sprintf("%q", key), 1)
+		if !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
+			return strings.Contains(line, fmt.Sprintf("name in a listing: %s %q ", subject(key), key)) && strings.Contains(line, why)
+		}) {
+			t.Errorf("%q is not said to be foreign, as %s", key, why)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
 	if _, err := f.Remove(t.Context(), src.Handle, "full", true); !errors.Is(err, vfs.ErrNotEmpty) {
 		t.Errorf("a directory with bytes of its own is removed: %v", err)
 	}
@@ -137,6 +155,14 @@ func TestForeign(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+}
+
+// subject is what a message says of a foreign key.
+func subject(key string) string {
+	if kindOf(key) == isDir && key != "full/" {
+		return "what begins with"
+	}
+	return "the object"
 }
 
 // TestImplicit: a directory that nobody has made is there as long as something is in it, and a file of another program has the time of its upload.

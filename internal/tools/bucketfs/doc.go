@@ -11,7 +11,7 @@
 //
 // A key that is no name is foreign: with an empty part, or ".", "..", raw bytes from above, or one longer than a name can be; or if the
 // name belongs to another object already: a file goes before a link, and a link before a directory. A listing has it under a name that
-// is none (it begins with a slash), so that whoever walks the tree reports it and counts it. It cannot be opened or removed.
+// is none (it begins with a slash), and with the reason ([vfs.Entry]'s Foreign), so that whoever walks the tree reports it and counts it. It cannot be opened or removed.
 //
 // # Attributes
 //

@@ -34,7 +34,7 @@ type lister struct {
 type item struct {
 	key     string // below the root
 	name    string
-	foreign bool
+	foreign string         // what to say of it; "": it is not foreign
 	listed  *bucket.Listed // nil: it is a prefix
 	next    vfs.Pos
 	attr    vfs.Attr
@@ -122,27 +122,32 @@ func (l *lister) items(p *bucket.Page) []item {
 		}
 		i.next = posOf(i.key)
 		var ok bool
-		i.name, ok = nameOf(l.dir, i.key)
-		i.foreign = !ok || l.taken(i.key, i.name)
+		holder := ""
+		if i.name, ok = nameOf(l.dir, i.key); ok {
+			holder = l.holder(i.key)
+		}
+		if !ok || holder != "" {
+			i.foreign = l.f.foreign(l.dir, i.key, holder)
+		}
 		keep = append(keep, i)
 	}
 	return keep
 }
 
-// taken reports whether a name belongs to an object that has come before. In order of keys NAME comes before NAME.rclonelink, and that
+// holder is the key of the object that a name belongs to, if one has come before. In order of keys NAME comes before NAME.rclonelink, and that
 // before NAME/, but others may come between. These begin with NAME as well: so few names have to be held at a time.
-func (l *lister) taken(key, name string) bool {
-	for len(l.held) > 0 && !strings.HasPrefix(key, l.held[len(l.held)-1]) {
+func (l *lister) holder(key string) string {
+	stem := func(key string) string { return l.dir + segmentOf(l.dir, key) }
+	for len(l.held) > 0 && !strings.HasPrefix(key, stem(l.held[len(l.held)-1])) {
 		l.held = l.held[:len(l.held)-1]
 	}
-	stem := l.dir + segment(name)
-	if slices.Contains(l.held, stem) {
-		return true
+	if i := slices.IndexFunc(l.held, func(held string) bool { return stem(held) == stem(key) }); i >= 0 {
+		return l.held[i]
 	}
 	if kindOf(key) != isDir {
-		l.held = append(slices.Clip(l.held), stem)
+		l.held = append(slices.Clip(l.held), key)
 	}
-	return false
+	return ""
 }
 
 // yield yields items, of the page at. more is false if the iteration has ended.
@@ -179,7 +184,7 @@ func (l *lister) ask(ctx context.Context, items []item) error {
 	var all sync.WaitGroup
 	for i := range items {
 		it := &items[i]
-		if it.foreign {
+		if it.foreign != "" {
 			continue
 		}
 		if it.listed != nil {
@@ -222,8 +227,8 @@ func (l *lister) entry(it *item) *vfs.Entry {
 	switch {
 	case it.gone:
 		return nil
-	case it.foreign:
-		return &vfs.Entry{Name: []byte("/" + strings.TrimPrefix(it.key, l.dir)), Next: it.next}
+	case it.foreign != "":
+		return &vfs.Entry{Name: []byte("/" + strings.TrimPrefix(it.key, l.dir)), Next: it.next, Foreign: it.foreign}
 	}
 	e := &vfs.Entry{Name: []byte(it.name), FileID: it.attr.FileID, Next: it.next, Attr: it.attr}
 	if l.want&vfs.MaskHandle != 0 {

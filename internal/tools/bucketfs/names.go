@@ -146,17 +146,22 @@ const digits = "0123456789ABCDEF"
 
 func digit(c byte) int { return strings.IndexByte(digits, c) }
 
-// nameOf is the name that a key stands for in the directory of the key dir, which it begins with. ok is false if it stands for none:
-// the key is foreign.
-func nameOf(dir, key string) (name string, ok bool) {
-	k := kindOf(key)
+// segmentOf is the segment that a key ends with in the directory of the key dir, which it begins with.
+func segmentOf(dir, key string) string {
 	s := strings.TrimPrefix(key, dir)
-	switch k {
+	switch kindOf(key) {
 	case isDir:
 		s = strings.TrimSuffix(s, "/")
 	case isLink:
 		s = strings.TrimSuffix(s, linkSuffix)
 	}
+	return s
+}
+
+// nameOf is the name that a key stands for in the directory of the key dir, which it begins with. ok is false if it stands for none:
+// the key is foreign. Then name may be what it would be.
+func nameOf(dir, key string) (name string, ok bool) {
+	s := segmentOf(dir, key)
 	if len(s) > maxSegment {
 		return "", false
 	}

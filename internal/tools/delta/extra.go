@@ -43,7 +43,7 @@ func (j *joiner) extras(ctx context.Context, d *Dir) error {
 
 // extra reports one entry.
 func (j *joiner) extra(ctx context.Context, d *Dir, e *vfs.Entry) error {
-	if err := walk.CheckName(e.Name); err != nil {
+	if err := walk.Check(e); err != nil {
 		return j.v.FaultRight(ctx, d, string(e.Name[:min(len(e.Name), vfs.MaxName)]), err)
 	}
 	return j.v.Extra(ctx, d, e)

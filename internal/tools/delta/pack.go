@@ -17,6 +17,7 @@ type packed string
 func packInto(b []byte, e *vfs.Entry, fsid [2]uint64) []byte {
 	b = appendBytes(b, e.Name[:min(len(e.Name), vfs.MaxName+1)])
 	b = appendBytes(b, e.Handle.Bytes())
+	b = appendBytes(b, []byte(e.Foreign))
 	a := &e.Attr
 	for _, n := range [...]uint64{
 		uint64(a.Valid), uint64(a.Type), uint64(a.Mode), uint64(a.Nlink), uint64(a.UID), uint64(a.GID), a.Size, a.Used,
@@ -56,6 +57,7 @@ func (p packed) unpack(fsid [2]uint64) *vfs.Entry {
 	if h := r.bytes(); h != "" {
 		e.Handle, _ = vfs.MakeHandle([]byte(h)) // it was one
 	}
+	e.Foreign = r.bytes()
 	e.Attr = vfs.Attr{
 		Valid: vfs.Mask(r.number()), Type: vfs.Type(r.number()), Mode: uint32(r.number()), Nlink: uint32(r.number()),
 		UID: uint32(r.number()), GID: uint32(r.number()), Size: r.number(), Used: r.number(), FileID: r.number(), Rdev: r.number(),

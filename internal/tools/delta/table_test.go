@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ func TestPack(t *testing.T) {
 			h[0] = byte(r.Uint32())
 			e.Handle, _ = vfs.MakeHandle(h)
 		}
+		e.Foreign = strings.Repeat("x", r.IntN(300))
 		p := packed(packInto(nil, &e, fsid))
 		if got := p.unpack(fsid); !reflect.DeepEqual(*got, e) || p.name() != string(e.Name) {
 			t.Fatalf("%+v came out as %+v", e, *got)
@@ -46,8 +48,8 @@ func TestAttrFields(t *testing.T) {
 	if n := reflect.TypeFor[vfs.Attr]().NumField(); n != 16 {
 		t.Errorf("vfs.Attr has %d fields; packInto and unpack know 16", n)
 	}
-	if n := reflect.TypeFor[vfs.Entry]().NumField(); n != 5 {
-		t.Errorf("vfs.Entry has %d fields; packInto and unpack know 5", n)
+	if n := reflect.TypeFor[vfs.Entry]().NumField(); n != 6 {
+		t.Errorf("vfs.Entry has %d fields; packInto and unpack know 6", n)
 	}
 }
 

@@ -12,10 +12,17 @@ import (
 // errSpec says what is mounted.
 var errSpec = errors.New("is neither HOST:/PATH, nor [ADDRESS]:/PATH, nor nfs://HOST/PATH, nor STORE::NAME with a store that is there")
 
+// errBucket says what is done with a bucket instead.
+var errBucket = errors.New("is a bucket, and none is mounted: copy from it and to it with nfsbox cp or sync, or mount it with rclone mount; " +
+	"a snapshot in a bucket is mounted as STORE::NAME")
+
 // address is the URL of a spec with further arguments, which replace its own of the same name, and those that they
 // contradict.
 func address(spec string, args []string) (string, error) {
 	text := spec
+	if strings.HasPrefix(spec, "s3://") {
+		return "", fmt.Errorf("%q %w", spec, errBucket)
+	}
 	if !strings.HasPrefix(spec, "nfs://") {
 		host, path, ok := hostPath(spec)
 		if !ok {

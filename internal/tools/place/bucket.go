@@ -63,8 +63,7 @@ func namesIn(text string) (names []string, err error) {
 		case name == "" || name == ".":
 			continue
 		case name == "..":
-			names = names[:max(len(names)-1, 0)]
-			continue
+			return nil, errors.New("in its path \"..\" is not followed: write the path without")
 		}
 		if err := vfs.CheckName(name); err != nil {
 			return nil, fmt.Errorf("%q is no name: %w", name, err)

@@ -16,18 +16,17 @@ func TestNamesIn(t *testing.T) {
 		"":                 nil,
 		"/":                nil,
 		"/a//b/":           {"a", "b"},
-		"/a/./b/../c":      {"a", "c"},
-		"/../../a":         {"a"},
+		"/a/./b":           {"a", "b"},
+		"/..x":             {"..x"},
 		"/with%20space/é@": {"with space", "é@"},
 		"/100%25":          {"100%"},
-		"/%2E%2E/a":        {"a"},
 		"/line%0A":         {"line\n"},
 	} {
 		if got, err := namesIn(path); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %q, %v", path, got, err)
 		}
 	}
-	for _, path := range []string{"/100%", "/a%2Fb", "/%00", "/" + strings.Repeat("n", 256)} {
+	for _, path := range []string{"/100%", "/..", "/a/../b", "/a/%2E%2E", "/a%2Fb", "/%00", "/" + strings.Repeat("n", 256)} {
 		if got, err := namesIn(path); err == nil {
 			t.Errorf("%q: %q", path, got)
 		}

@@ -177,6 +177,9 @@ func (v *emptier) Fault(ctx context.Context, d *walk.Dir, name string, err error
 		return nil
 	}
 	d.Data.(*emptied).kept.Store(true)
+	if errors.Is(err, walk.ErrName) {
+		name = "" // a path with it could be that of something else
+	}
 	return v.failed(v.path(d, name), err)
 }
 

@@ -257,7 +257,7 @@ func (w *walker) read(d *Dir) error {
 // entry visits one entry of d and reports whether d's queue is full. An error
 // ends the walk.
 func (w *walker) entry(d *Dir, e *vfs.Entry) (full bool, err error) {
-	if err := CheckName(e.Name); err != nil {
+	if err := Check(e); err != nil {
 		d.note(err)
 		return false, w.v.Fault(w.ctx, d, string(e.Name[:min(len(e.Name), vfs.MaxName)]), err)
 	}
@@ -299,6 +299,24 @@ func (o *Options) choose(in any, e *vfs.Entry) (below any, ok bool) {
 	}
 	return o.Choose(in, e)
 }
+
+// Check is CheckName of an entry's name, with what the file system says of it.
+func Check(e *vfs.Entry) error {
+	err := CheckName(e.Name)
+	if err != nil && e.Foreign != "" {
+		return &foreign{fmt.Sprintf("%v: %s", ErrName, e.Foreign), err}
+	}
+	return err
+}
+
+// foreign is an ErrName in the file system's words.
+type foreign struct {
+	text string
+	is   error
+}
+
+func (e *foreign) Error() string   { return e.text }
+func (e *foreign) Unwrap() []error { return []error{ErrName, e.is} }
 
 // CheckName is vfs.CheckName for a name that a peer sent in a listing, with the name
 // bounded before it becomes a string.
