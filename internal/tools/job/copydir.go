@@ -51,6 +51,9 @@ type dirState struct {
 	unsynced []recorded // finished, but their names may not be stable yet
 }
 
+// isRoot reports whether it is the directory that the tree's root becomes.
+func (s *dirState) isRoot() bool { return s.dir != nil && s.dir.Parent == nil }
+
 // Enter makes the directory in the destination. One that is there already is joined with that of
 // the source, if what is in it may be the copy.
 func (j *copyJob) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (joined vfs.Handle, err error) {
@@ -132,8 +135,10 @@ func (j *copyJob) enterRoot(ctx context.Context) (*dirState, error) {
 			return nil, err
 		}
 	}
-	if err = j.tryOutDest(ctx, state, ""); err != nil {
-		return nil, err
+	if j.o.Sync == nil || state.created { // else it is tried out before something is made in it, as nothing may be
+		if err = j.tryOutDest(ctx, state, ""); err != nil {
+			return nil, err
+		}
 	}
 	state.key = rootKey(j.o.Owner)
 	if _, ok := idOf(&state.attr); !ok {

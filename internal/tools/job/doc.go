@@ -25,7 +25,7 @@
 // is written through it. It is followed only to see whether it leads to the source.
 //
 // Two probes are made and removed outside the copy's own names: a temporary in the tree's
-// root, and in older directories where two names may be one ([Made]); and one in the
+// root, of a sync before it makes something there, and in older directories where two names may be one ([Made]); and one in the
 // destination, if it or a directory above it has the file id and ctime of the source. The
 // directory gets its mtime again.
 //

@@ -18,7 +18,7 @@ import (
 // A destination may take two names of the source for one: names that differ in case, or in
 // how Unicode composes a letter (APFS, NTFS, ext4 with casefold). The second copy would
 // silently replace the first. What servers say of it in PATHCONF is often not true, so a
-// probe tries it out in the tree's root. Directories that the job makes behave like their
+// probe tries it out in the tree's root, before something is made there. Directories that the job makes behave like their
 // parent. One that was there before need not: it may be a mount, or have a flag of its own.
 // It is tried out as soon as two names in it may be one; most directories have no such names.
 //
@@ -210,8 +210,10 @@ func isOurTemp(name, tag string) bool {
 func (j *copyJob) beginName(ctx context.Context, s *dirState, name string) (end func(made bool), err error) {
 	m := s.made
 	if !m.tried.Load() {
-		if end, ok := m.makeEarly(name); ok {
-			return end, nil
+		if !s.isRoot() {
+			if end, ok := m.makeEarly(name); ok {
+				return end, nil
+			}
 		}
 		if err := j.tryOut(ctx, m, s.handle, s.dirPath("")); err != nil {
 			return nil, err
