@@ -37,6 +37,7 @@ var aclTests = []test{
 		h := e.create(e.dir, "file", fileHow(0o644))
 		e.age(h)
 		before := e.attr(h)
+		e.tick(&before)
 		e.setACL(h, vfs.ACL{Access: aclOf(7, 4, 1, aclUser(40001, 2), aclMasked(3))})
 		a := e.attr(h)
 		if a.Mode != 0o731 {

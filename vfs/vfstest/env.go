@@ -14,6 +14,9 @@ import (
 // returns the context's error, and the subtest fails instead of hanging.
 const patience = 2 * time.Minute
 
+// tickMost is the slowest clock for which tick looks on: ticks of 10 ms (CONFIG_HZ=100), and some.
+const tickMost = 50 * time.Millisecond
+
 // old is a time long past: if an object's time is set to it and has then changed, the
 // operation under test has changed it.
 var old = time.Unix(1_000_000_000, 0)
@@ -193,6 +196,19 @@ func (e *env) age(all ...vfs.Handle) {
 		e.set(h, vfs.SetAttr{Valid: vfs.MaskAtime | vfs.MaskMtime, Atime: old, Mtime: old})
 		if a := e.attr(h); !a.Mtime.Equal(old) {
 			e.Fatalf("mtime %v, want %v as set", a.Mtime, old)
+		}
+	}
+}
+
+// tick returns when the clock of the FS has moved on from a's ctime, after tickMost otherwise. Kernels before 6.13 stamp changes
+// by a clock that ticks every 4 ms (CONFIG_HZ=250). Of two changes within a tick, NFSv3, whose Change is the ctime, tells
+// nothing. An FS with a slower clock counts its changes.
+func (e *env) tick(a *vfs.Attr) {
+	e.Helper()
+	for end := time.Now().Add(tickMost); time.Now().Before(end); {
+		e.set(e.dir, vfs.SetAttr{Valid: vfs.MaskMtime, MtimeNow: true})
+		if now := e.attr(e.dir); now.Ctime.After(a.Ctime) {
+			return
 		}
 	}
 }

@@ -121,6 +121,7 @@ var xattrTests = []test{
 			"remove": func() error { return x.RemoveXattr(e.ctx, h, "user.gone") },
 		} {
 			before := e.attr(h)
+			e.tick(&before)
 			e.ok(change())
 			if e.attr(h).Change == before.Change {
 				e.Errorf("%s: the file has not changed, to those who look at Change", what)
