@@ -38,7 +38,7 @@ func TestSilentBucket(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tree, "a"), []byte("alpha"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	message := regexp.MustCompile(`"message":"127\.0\.0\.1:\d+ has served no request since [0-9:]+ \(HTTP 503( SlowDown)?\); waiting until [0-9:]+"`)
+	message := regexp.MustCompile(`"message":"127\.0\.0\.1:\d+ has served no request since [0-9:]+ \(HTTP 503( SlowDown)?\); the first call gives up at [0-9:]+"`)
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, command := range []string{

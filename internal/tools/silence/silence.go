@@ -1,7 +1,7 @@
 // Package silence reports servers, and stores of buckets, that do not answer, to people and in JSON.
 //
 // The client tells of each connection, and again and again; a bucket tells of each try. A reader is told once that a server is silent,
-// until when it is waited for, and that it answers again.
+// when the first call gives up, and that it answers again. A command may have others by then, so that is not the end of its wait.
 package silence
 
 import (
@@ -87,7 +87,7 @@ func newEvent(s bucket.Silence, now time.Time) *Event {
 	default:
 		until := s.Until.UTC()
 		e.Until = &until
-		e.Message = silent + "; waiting until " + clock(s.Until, now)
+		e.Message = silent + "; the first call gives up at " + clock(s.Until, now)
 	}
 	return e
 }

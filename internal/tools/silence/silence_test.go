@@ -47,11 +47,11 @@ func TestOutageGoesOn(t *testing.T) {
 func TestSilenceText(t *testing.T) {
 	at := time.Date(2026, 3, 4, 15, 4, 5, 0, time.Local)
 	for want, s := range map[string]bucket.Silence{
-		"nfsbox: filer:2049 has not answered since 15:04:00; waiting until 15:07:00\n":                          {Since: at.Add(-5 * time.Second), Until: at.Add(175 * time.Second)},
-		"nfsbox: filer:2049 has not answered since 15:04:00; waiting until 2026-03-06 15:04:05\n":               {Since: at.Add(-5 * time.Second), Until: at.Add(48 * time.Hour)},
-		"nfsbox: filer:2049 has not answered since 15:04:00; waiting until it does\n":                           {Since: at.Add(-5 * time.Second)},
-		"nfsbox: filer:2049 has served no request since 15:04:00 (HTTP 503 SlowDown); waiting until 15:05:07\n": {Since: at.Add(-5 * time.Second), Until: at.Add(62 * time.Second), Why: "HTTP 503 SlowDown"},
-		"nfsbox: filer:2049 answers again, after 5s\n":                                                          {Since: at.Add(-5 * time.Second), Over: true},
+		"nfsbox: filer:2049 has not answered since 15:04:00; the first call gives up at 15:07:00\n":                          {Since: at.Add(-5 * time.Second), Until: at.Add(175 * time.Second)},
+		"nfsbox: filer:2049 has not answered since 15:04:00; the first call gives up at 2026-03-06 15:04:05\n":               {Since: at.Add(-5 * time.Second), Until: at.Add(48 * time.Hour)},
+		"nfsbox: filer:2049 has not answered since 15:04:00; waiting until it does\n":                                        {Since: at.Add(-5 * time.Second)},
+		"nfsbox: filer:2049 has served no request since 15:04:00 (HTTP 503 SlowDown); the first call gives up at 15:05:07\n": {Since: at.Add(-5 * time.Second), Until: at.Add(62 * time.Second), Why: "HTTP 503 SlowDown"},
+		"nfsbox: filer:2049 answers again, after 5s\n":                                                                       {Since: at.Add(-5 * time.Second), Over: true},
 	} {
 		s.Server = "filer:2049"
 		if got := newEvent(s, at).Line(); got != want {
