@@ -47,6 +47,7 @@ type Faults struct {
 	Cut      int // the connection ends in the middle of the answer
 	Twice    int // the request is executed a second time, and that answer is sent
 
+	Page   int           // most names of a page of a listing; 0 is as many as S3 has
 	LieSum bool          // the checksum that is answered is another one
 	Forget bool          // If-None-Match is without effect
 	Skew   time.Duration // how far the server's clock is ahead
@@ -241,7 +242,7 @@ func (s *Server) answer(r *http.Request, body []byte, f *Faults) reply {
 	defer s.mu.Unlock()
 	switch {
 	case isList(r):
-		return s.list(r.URL.Query())
+		return s.list(r.URL.Query(), f)
 	case name == "":
 		return failure(http.StatusNotImplemented, "NotImplemented", "fakes3 has no such request")
 	case r.URL.Query().Has("uploads"), r.URL.Query().Has("uploadId"):

@@ -22,7 +22,7 @@ type listed struct {
 type common struct{ Prefix string }
 
 // list is ListObjectsV2; a continuation token is the last key of the page before.
-func (s *Server) list(q url.Values) reply {
+func (s *Server) list(q url.Values, f *Faults) reply {
 	var out struct {
 		XMLName               xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListBucketResult"`
 		Name, Prefix          string
@@ -42,6 +42,9 @@ func (s *Server) list(q url.Values) reply {
 	out.Name, out.Prefix, out.MaxKeys = Bucket, encode(prefix), pageSize
 	if n, err := strconv.Atoi(q.Get("max-keys")); err == nil {
 		out.MaxKeys = min(n, pageSize)
+	}
+	if f.Page > 0 {
+		out.MaxKeys = min(out.MaxKeys, f.Page)
 	}
 	out.Delimiter = encode(q.Get("delimiter"))
 	last := ""

@@ -51,27 +51,26 @@ func (f frozen) Open(ctx context.Context, at vfs.At, how *vfs.OpenHow) (vfs.File
 	return f.FS.Open(ctx, at, how)
 }
 
-// TestRoundTrip copies a tree into a bucket, there and back, with faults on the way.
+// TestRoundTrip copies a tree into a bucket, there and back, with faults on the way, and listings of many pages.
 func TestRoundTrip(t *testing.T) {
 	s := fakes3.Start(t, 1, fakes3.Faults{})
-	src := motley(t)
-	f := over(t, s, "pre fix")
-	dst := rooted(t, f)
-	s.Set(fakes3.Faults{SlowDown: 20, Dropped: 10, Lost: 20, Cut: 20, Twice: 20})
-	sum := copied(t, job.CopyOptions{Source: src, Dest: dst, Name: "copy", Verify: true})
-	if sum.Verified != sum.Files || sum.OwnersLost+sum.SetIDsLost+sum.ModesLost+sum.TimesLost+sum.ACLsLost+sum.XattrsLost+sum.HolesLost > 0 {
-		t.Errorf("%+v", sum)
-	}
-	thereAndBack(t, src, dst)
+	src := motley(t, 110)
+	dst := rooted(t, over(t, s, "pre fix"))
+	s.Set(fakes3.Faults{SlowDown: 20, Dropped: 10, Lost: 20, Cut: 20, Twice: 20, Page: 10})
+	roundTrip(t, src, dst)
 
-	s.Set(fakes3.Faults{})
+	s.Set(fakes3.Faults{Page: 10})
 	fresh := over(t, s, "pre fix", "copy")
 	vfstest.RunReadOnly(t, frozen{FS: fresh})
 }
 
-// thereAndBack wants dst to have a copy of src, called copy, and a copy of that to be src again.
-func thereAndBack(t *testing.T, src, dst job.Place) (there job.Place) {
+// roundTrip copies src to dst, where it is called copy then, and back. Each time it has to be the same.
+func roundTrip(t *testing.T, src, dst job.Place) (there job.Place) {
 	t.Helper()
+	sum := copied(t, job.CopyOptions{Source: src, Dest: dst, Name: "copy", Verify: true})
+	if sum.Verified != sum.Files || sum.OwnersLost+sum.SetIDsLost+sum.ModesLost+sum.TimesLost+sum.ACLsLost+sum.XattrsLost+sum.HolesLost > 0 {
+		t.Errorf("%+v", sum)
+	}
 	there = called(t, dst, "copy")
 	same(t, src, there)
 	back := rooted(t, memfs.New(memfs.Options{}))

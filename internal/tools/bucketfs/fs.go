@@ -34,11 +34,13 @@ type FS struct {
 	places *table[vfs.Pos, place]        // of listings that were broken off
 	fresh  fresh
 	memory budget
+
+	whole, part int64 // maxWhole and partSize; tests have them smaller
 }
 
 // New makes a file system of a part of a bucket. It asks nothing. Close closes c.
 func New(c *bucket.Client, o Options) (*FS, error) {
-	f := &FS{c: c, o: o, long: newTable[[hashLen]byte, string](maxTable), places: newTable[vfs.Pos, place](maxPlaces)}
+	f := &FS{c: c, o: o, whole: maxWhole, part: partSize, long: newTable[[hashLen]byte, string](maxTable), places: newTable[vfs.Pos, place](maxPlaces)}
 	for _, name := range o.Root {
 		if err := vfs.CheckName(name); err != nil {
 			return nil, fmt.Errorf("%q: %w", name, err)

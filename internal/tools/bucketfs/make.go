@@ -23,7 +23,7 @@ func (f *FS) Make(ctx context.Context, dir vfs.Handle, name string, a *vfs.Attr,
 		return nil, err
 	case a.Size > maxMade:
 		return nil, fmt.Errorf("it has %d bytes, and a file in a bucket can have %d GiB: %w", a.Size, maxMade>>30, vfs.ErrFBig)
-	case a.Size > maxWhole:
+	case a.Size > uint64(f.whole):
 		return f.makeParts(ctx, key, a, others, mark)
 	}
 	if mark != "" { // the file was longer

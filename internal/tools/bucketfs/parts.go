@@ -60,16 +60,16 @@ type piece struct {
 	left    int64 // bytes that are missing
 }
 
-// partOf is how long the parts of a file of size bytes are.
-func partOf(size int64) int64 {
+// partOf is how long the parts of a file of size bytes are, unless they can be of some bytes.
+func partOf(size, some int64) int64 {
 	const unit = 1 << 20
 	least := (size + bucket.MaxParts - 1) / bucket.MaxParts
-	return max(partSize, (least+unit-1)/unit*unit)
+	return max(some, (least+unit-1)/unit*unit)
 }
 
 // makeParts begins a file that is put in parts, or goes on with the upload of a mark. One that does not fit is aborted.
 func (f *FS) makeParts(ctx context.Context, key string, a *vfs.Attr, others []string, mark string) (*parted, error) {
-	m := &parted{f: f, key: key, attr: *a, others: others, size: int64(a.Size), part: partOf(int64(a.Size)), moved: make(chan struct{}), open: make(map[int]*piece)}
+	m := &parted{f: f, key: key, attr: *a, others: others, size: int64(a.Size), part: partOf(int64(a.Size), f.part), moved: make(chan struct{}), open: make(map[int]*piece)}
 	m.head, m.tail = make([]byte, edge), make([]byte, edge)
 	m.done = make([]bucket.Part, (m.size+m.part-1)/m.part)
 	m.window = min(inFlight, int(maxMemory/m.part), len(m.done))

@@ -21,11 +21,22 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// large is the size of a file that is put in seven parts.
-const large = 6*partSize + 12345
+// parts is how long seven parts of some bytes are.
+func parts(some int64) int64 { return 6*some + 12345 }
 
-// largeFile is a directory of this host with such a file in it.
-func largeFile(t *testing.T) (dir string, at job.Place) {
+// small is how long a part is in tests that need no longer ones: S3 takes no shorter one.
+const small = 5 << 20
+
+// inSmall is a file system in a fake bucket that puts files of five small parts, and longer ones, in such parts.
+func inSmall(t *testing.T, s *fakes3.Server) *FS {
+	t.Helper()
+	f := over(t, s)
+	f.whole, f.part = 4*small, small
+	return f
+}
+
+// largeFile is a directory of this host with a file of size bytes in it.
+func largeFile(t *testing.T, size int64) (dir string, at job.Place) {
 	t.Helper()
 	dir = t.TempDir()
 	f, err := os.Create(dir + "/large")
@@ -33,7 +44,7 @@ func largeFile(t *testing.T) (dir string, at job.Place) {
 		t.Fatal(err)
 	}
 	var seed [32]byte
-	_, err = io.CopyN(f, rand.NewChaCha8(seed), large)
+	_, err = io.CopyN(f, rand.NewChaCha8(seed), size)
 	if err = errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +71,8 @@ func record(t *testing.T) *os.Root {
 // source it is begun anew, and nothing is left.
 func TestParts(t *testing.T) {
 	s := fakes3.Start(t, 1, fakes3.Faults{})
-	dir, src := largeFile(t)
-	dst := rooted(t, over(t, s))
+	dir, src := largeFile(t, parts(small))
+	dst := rooted(t, inSmall(t, s))
 	o := job.CopyOptions{Source: src, Dest: dst, Name: "copy", Parts: record(t), Tag: "ab"}
 
 	breakOff(t, s, o, 3)
@@ -158,8 +169,8 @@ func sameLarge(t *testing.T, s *fakes3.Server, dir, key string) {
 // TestPartsThatFail: an upload that nobody can go on with is aborted.
 func TestPartsThatFail(t *testing.T) {
 	s := fakes3.Start(t, 1, fakes3.Faults{})
-	_, src := largeFile(t)
-	dst := rooted(t, over(t, s))
+	_, src := largeFile(t, parts(small))
+	dst := rooted(t, inSmall(t, s))
 	s.Set(fakes3.Faults{Hook: fakes3.On("PART", fakes3.Fail(403, "AccessDenied", ""))})
 	sum, text, err := copying(t, job.CopyOptions{Source: src, Dest: dst, Name: "copy", Parts: record(t), Tag: "ab"})
 	if err != nil || sum.Errors != 1 || s.Uploads() != 0 || !strings.Contains(text, "may not write") {
@@ -170,16 +181,16 @@ func TestPartsThatFail(t *testing.T) {
 // TestComplete: after a lost answer to the last request the object says whether it was made.
 func TestComplete(t *testing.T) {
 	s := fakes3.Start(t, 1, fakes3.Faults{})
-	f := over(t, s)
+	f := inSmall(t, s)
 	root := rooted(t, f).Handle
-	a := vfs.Attr{Valid: vfs.MaskSize | vfs.MaskMtime, Size: maxWhole + 1, Mtime: time.Unix(5, 0)}
+	a := vfs.Attr{Valid: vfs.MaskSize | vfs.MaskMtime, Size: uint64(f.whole) + 1, Mtime: time.Unix(5, 0)}
 	m, err := f.Make(t.Context(), root, "file", &a, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := make([]byte, partSize)
-	for off := uint64(0); off < a.Size; off += partSize {
-		if _, err := vfs.WriteFull(t.Context(), m, b[:min(partSize, a.Size-off)], off, vfs.Unstable, new(vfs.Written)); err != nil {
+	b := make([]byte, small)
+	for off := uint64(0); off < a.Size; off += small {
+		if _, err := vfs.WriteFull(t.Context(), m, b[:min(small, a.Size-off)], off, vfs.Unstable, new(vfs.Written)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -211,7 +222,7 @@ func TestMarks(t *testing.T) {
 		t.Errorf("%+v, %v", back, ok)
 	}
 	for size, want := range map[int64]int64{maxWhole + 1: partSize, 10_000 * partSize: partSize, 10_000*partSize + 1: partSize + 1<<20, maxMade: maxPart} {
-		if got := partOf(size); got != want || (size+got-1)/got > bucket.MaxParts {
+		if got := partOf(size, partSize); got != want || (size+got-1)/got > bucket.MaxParts {
 			t.Errorf("parts of %d: %d, want %d", size, got, want)
 		}
 	}

@@ -192,8 +192,8 @@ var oddNames = []string{
 	"<&>\"'", "\\", "a.rclonelink", "~", "*", "\U0001f4be", "\ufffe", strings.Repeat("n", vfs.MaxName), "a", "a!", "a0", "a-", "A",
 }
 
-// motley is a tree in memory with all that a bucket can keep.
-func motley(t *testing.T) job.Place {
+// motley is a tree in memory with all that a bucket can keep, and a directory of wide files.
+func motley(t *testing.T, wide int) job.Place {
 	t.Helper()
 	f := memfs.New(memfs.Options{})
 	root := rooted(t, f)
@@ -232,9 +232,9 @@ func motley(t *testing.T) job.Place {
 		deep = put(t, f, deep, strings.Repeat("deep", 10), vfs.CreateHow{Type: vfs.TypeDir}, "")
 	}
 	put(t, f, deep, "bottom", vfs.CreateHow{}, "of the tree")
-	wide := put(t, f, root.Handle, "wide", vfs.CreateHow{Type: vfs.TypeDir}, "")
-	for i := range 1100 {
-		put(t, f, wide, fmt.Sprint(i), vfs.CreateHow{}, "")
+	many := put(t, f, root.Handle, "wide", vfs.CreateHow{Type: vfs.TypeDir}, "")
+	for i := range wide {
+		put(t, f, many, fmt.Sprint(i), vfs.CreateHow{}, "")
 	}
 	return root
 }

@@ -27,9 +27,8 @@ func TestVersity(t *testing.T) {
 	need.Time(t, "a tree and a large file over versitygw")
 	v := versity.Start(t)
 	f := overVersity(t, v, "pre fix")
-	src, dst := motley(t), rooted(t, f)
-	copied(t, job.CopyOptions{Source: src, Dest: dst, Name: "copy", Verify: true})
-	there := thereAndBack(t, src, dst)
+	src, dst := motley(t, 1100), rooted(t, f)
+	there := roundTrip(t, src, dst)
 
 	some, _, _, err := src.FS.Lookup(t.Context(), src.Handle, "some")
 	if err != nil {
@@ -45,7 +44,7 @@ func TestVersity(t *testing.T) {
 	}
 	same(t, src, there)
 
-	_, big := largeFile(t)
+	_, big := largeFile(t, parts(partSize))
 	sum = copied(t, job.CopyOptions{Source: big, Dest: dst, Name: "big", Verify: true})
 	if sum.Verified != 1 {
 		t.Errorf("%+v", sum)
