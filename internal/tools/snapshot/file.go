@@ -112,11 +112,9 @@ func (f *file) some(ctx context.Context, p []byte, off int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	b, err := f.s.piece(ctx, &piece)
-	if err != nil {
-		return 0, err
-	}
-	return copy(p, b[in:]), nil
+	n := 0
+	err = f.s.lend(ctx, &piece, func(b []byte) { n = copy(p, b[in:]) })
+	return n, err
 }
 
 // hole is the first hole that ends behind off, or how many there are.

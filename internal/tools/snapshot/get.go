@@ -24,10 +24,11 @@ type getter struct {
 	turn  chan struct{} // held by the one that takes units
 	units chan struct{}
 
-	mu   sync.Mutex
-	have map[where]*held
-	used list.List // of *held that are done; the last one was used last
-	size int64
+	mu    sync.Mutex
+	have  map[where]*held
+	used  list.List // of *held that are done; the last one was used last
+	size  int64
+	spare spare
 }
 
 // where is what was read: an object, or a range of one.
@@ -40,10 +41,12 @@ type where struct {
 // held is what was read, or is being read.
 type held struct {
 	where where
-	done  chan struct{} // closed when the others are set
+	done  chan struct{} // closed when b and err are set
 	b     []byte
 	err   error
-	place *list.Element
+	place *list.Element // nil: it is not kept, or not yet
+	lent  int           // to how many it is lent now
+	given bool          // somebody keeps b
 }
 
 func newGetter(store object.Store) (*getter, error) {
@@ -57,9 +60,20 @@ func newGetter(store object.Store) (*getter, error) {
 	}, nil
 }
 
-// piece returns the bytes of a piece. key is that of the object that has it. The caller does not change them.
+// piece returns the bytes of a piece. key is that of the object that has it. The caller may keep them, and does not change them.
 func (g *getter) piece(ctx context.Context, key string, p *Piece) ([]byte, error) {
 	return g.shared(ctx, where{key, p.At, p.stored()}, func() ([]byte, error) { return g.fetch(ctx, key, p) })
+}
+
+// lend calls do with the bytes of a piece, which it neither keeps nor changes: their memory is used again.
+func (g *getter) lend(ctx context.Context, key string, p *Piece, do func(b []byte)) error {
+	h, err := g.borrow(ctx, where{key, p.At, p.stored()}, func() ([]byte, error) { return g.fetch(ctx, key, p) })
+	if err != nil {
+		return err
+	}
+	defer g.back(h)
+	do(h.b)
+	return nil
 }
 
 // part returns the lines of a part.
@@ -108,17 +122,31 @@ func (g *getter) pieces(ctx context.Context, e *Entry, do func(*Piece) error) er
 
 // shared returns what get does, or what another call has got.
 func (g *getter) shared(ctx context.Context, at where, get func() ([]byte, error)) ([]byte, error) {
+	h, err := g.borrow(ctx, at, get)
+	if err != nil {
+		return nil, err
+	}
+	defer g.back(h)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h.given = true
+	return h.b, nil
+}
+
+// borrow returns what get does, or what another call has got, lent once more.
+func (g *getter) borrow(ctx context.Context, at where, get func() ([]byte, error)) (*held, error) {
 	for {
 		g.mu.Lock()
 		h, ok := g.have[at]
 		if !ok {
-			h = &held{where: at, done: make(chan struct{})}
+			h = &held{where: at, done: make(chan struct{}), lent: 1}
 			g.have[at] = h
 			g.mu.Unlock()
 			h.b, h.err = get()
 			g.keep(h)
-			return h.b, h.err
+			return h, h.err
 		}
+		h.lent++
 		if h.place != nil {
 			g.used.MoveToBack(h.place)
 		}
@@ -126,11 +154,16 @@ func (g *getter) shared(ctx context.Context, at where, get func() ([]byte, error
 		select {
 		case <-h.done:
 		case <-ctx.Done():
+			g.back(h)
 			return nil, ctx.Err()
 		}
+		if h.err == nil {
+			return h, nil
+		}
+		g.back(h)
 		// The context of the one that read may have ended: that is no answer for others.
 		if !errors.Is(h.err, context.Canceled) && !errors.Is(h.err, context.DeadlineExceeded) {
-			return h.b, h.err
+			return nil, h.err
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -151,8 +184,23 @@ func (g *getter) keep(h *held) {
 	g.size += int64(len(h.b))
 	for g.size > heldBytes && g.used.Len() > 1 {
 		old := g.used.Remove(g.used.Front()).(*held)
+		old.place = nil
 		g.size -= int64(len(old.b))
 		delete(g.have, old.where)
+		if old.lent == 0 && !old.given {
+			g.spare.put(old.b)
+		}
+	}
+}
+
+// back ends a loan.
+func (g *getter) back(h *held) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h.lent--
+	if h.lent == 0 && h.place == nil && !h.given {
+		g.spare.put(h.b)
+		h.b = nil
 	}
 }
 
@@ -247,7 +295,7 @@ func (g *getter) bytes(ctx context.Context, key string, off, n, most int64) ([]b
 	if n < 0 && left > most || n >= 0 && left < n {
 		return nil, damaged(key, fmt.Errorf("it has %d bytes at %d, not %d: %w", left, off, most, object.ErrRange))
 	}
-	b := make([]byte, 0, min(left, most)+1) // the byte more is where ReadAll finds the end
+	b := g.room(min(left, most) + 1) // the byte more is where the end is found
 	for {
 		got, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+got]
@@ -283,10 +331,13 @@ func (g *getter) unpack(key string, packed []byte, most int64) ([]byte, error) {
 	if h.HasFCS {
 		size = int64(h.FrameContentSize)
 	}
-	b, err := g.dec.DecodeAll(packed, make([]byte, 0, size))
+	b, err := g.dec.DecodeAll(packed, g.room(size))
 	if err != nil {
 		return nil, damaged(key, err)
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.spare.put(packed)
 	return b, nil
 }
 

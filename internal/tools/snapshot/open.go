@@ -70,14 +70,28 @@ func (s *Snapshot) key() string { return s.ref.key() }
 
 // piece returns the bytes of a piece.
 func (s *Snapshot) piece(ctx context.Context, p *Piece) ([]byte, error) {
-	sum := object.Sum(p.Sum)
-	if p.Pack != nil {
-		var err error
-		if sum, err = s.numbered(ctx, *p.Pack); err != nil {
-			return nil, err
-		}
+	sum, err := s.of(ctx, p)
+	if err != nil {
+		return nil, err
 	}
 	return s.get.piece(ctx, object.ContentKey(sum), p)
+}
+
+// lend calls do with the bytes of a piece, which it neither keeps nor changes.
+func (s *Snapshot) lend(ctx context.Context, p *Piece, do func(b []byte)) error {
+	sum, err := s.of(ctx, p)
+	if err != nil {
+		return err
+	}
+	return s.get.lend(ctx, object.ContentKey(sum), p, do)
+}
+
+// of returns the sum of the object that has a piece.
+func (s *Snapshot) of(ctx context.Context, p *Piece) (object.Sum, error) {
+	if p.Pack != nil {
+		return s.numbered(ctx, *p.Pack)
+	}
+	return object.Sum(p.Sum), nil
 }
 
 // lines returns the lines of a part, and the key of its object.
