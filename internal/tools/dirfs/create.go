@@ -204,8 +204,8 @@ func (m *maker) finish(file *os.File) error {
 		m.undo()
 		return errTwin
 	}
-	err = m.dress(file)
-	if err == nil {
+	dressed, err := m.dress(file)
+	if err == nil && dressed {
 		err = fail("stat", m.stat(file))
 	}
 	if err != nil {
@@ -221,8 +221,8 @@ func (m *maker) stat(file *os.File) error {
 	return m.dir.stat(m.name, &m.st)
 }
 
-// dress sets those attributes that the call which made the object could not.
-func (m *maker) dress(file *os.File) error {
+// dress sets those attributes that the call which made the object could not. It reports whether there were any.
+func (m *maker) dress(file *os.File) (dressed bool, err error) {
 	set := m.how.Set
 	if m.how.Mode == vfs.CreateExclusive {
 		asec, msec := exclusiveTimes(m.how.Verf)
@@ -230,8 +230,9 @@ func (m *maker) dress(file *os.File) error {
 	}
 	if file != nil && set.Valid&vfs.MaskSize != 0 && set.Size != 0 {
 		if err := fail("truncate", file.Truncate(int64(set.Size))); err != nil {
-			return err
+			return true, err
 		}
+		dressed = true
 	}
 	set.Mode = m.mode()
 	if m.how.Type == vfs.TypeDir {
@@ -242,14 +243,14 @@ func (m *maker) dress(file *os.File) error {
 		set.Valid |= vfs.MaskMode
 	}
 	if set.Valid == 0 {
-		return nil
+		return dressed, nil
 	}
 	x, err := m.dir.object(m.name, &m.st)
 	if err != nil {
-		return fail("open", err)
+		return true, fail("open", err)
 	}
 	defer x.close()
-	return x.set(&set, &m.st)
+	return true, x.set(&set, &m.st)
 }
 
 // undo removes the new object, if its name still leads to it. If that fails, it stays.

@@ -57,19 +57,24 @@ func (d *hostDir) close() { _ = unix.Close(d.fd) } // nothing was written by it
 // stat fills st with the attributes of name in d; a link is not followed.
 func (d *hostDir) stat(name string, st *stat) error { return statAt(d.fd, name, st) }
 
-// open opens name in d, without following a link and without blocking on a pipe.
+// open opens name in d, without following a link and without blocking on a pipe, which a file that it makes cannot be.
 func (d *hostDir) open(name string, flags int, mode uint32) (*os.File, error) {
-	fd := -1
+	fd, made := -1, flags&unix.O_EXCL != 0
+	if flags |= unix.O_NOFOLLOW | unix.O_NOCTTY | unix.O_CLOEXEC; !made {
+		flags |= unix.O_NONBLOCK
+	}
 	err := again(func() (err error) {
-		fd, err = unix.Openat(d.fd, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, mode)
+		fd, err = unix.Openat(d.fd, name, flags, mode)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	// O_NONBLOCK has no effect on regular files; without it os.File does not use the poller.
-	if err := unix.SetNonblock(fd, false); err != nil {
-		return nil, errors.Join(err, unix.Close(fd))
+	if !made {
+		// O_NONBLOCK has no effect on regular files; without it os.File does not use the poller.
+		if err := unix.SetNonblock(fd, false); err != nil {
+			return nil, errors.Join(err, unix.Close(fd))
+		}
 	}
 	return os.NewFile(uintptr(fd), name), nil
 }
