@@ -135,3 +135,49 @@ func TestDocsBackupUnit(t *testing.T) {
 		t.Errorf("only %d commands were found", n)
 	}
 }
+
+// TestDocsFromRestic runs the commands of the table for those who know restic, one after the other, but for the mount: it parses.
+func TestDocsFromRestic(t *testing.T) {
+	page, err := os.ReadFile("../../docs/backup.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n## Coming from restic\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	dir := t.TempDir()
+	home, etc := filepath.Join(dir, "tree"), filepath.Join(dir, "other")
+	todo, extra := filepath.Join(home, "ann/todo.txt"), filepath.Join(home, "extra")
+	for _, err := range []error{
+		os.MkdirAll(filepath.Join(home, "ann/letters"), 0o755), os.Mkdir(etc, 0o755), os.WriteFile(todo, []byte("todo"), 0o644), os.WriteFile(filepath.Join(etc, "hosts"), nil, 0o644),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	here := strings.NewReplacer("/home", home, "/etc", etc, "/backup", filepath.Join(dir, "store"), "./letters", filepath.Join(dir, "letters"))
+	n := 0
+	for _, m := range regexp.MustCompile("(?m)^\\| ([^|]*) \\| `nfsbox ([^`]*)` \\|").FindAllStringSubmatch(table, -1) {
+		n++
+		args := shellWords(here.Replace(m[2]))
+		switch m[1] {
+		case "mount":
+			parse(t, "docs/backup.md", args)
+			continue
+		case "restore latest":
+			err = os.Remove(todo)
+		case "restore latest --delete":
+			err = os.WriteFile(extra, nil, 0o644)
+		}
+		out, said := ask(t, exitOK, args...)
+		if err != nil || m[1] == "dump latest" && out != "todo" {
+			t.Errorf("%q: %v, %s\n%s", args, err, out, said)
+		}
+		_, gone := os.Lstat(todo)
+		if _, stays := os.Lstat(extra); gone != nil || stays == nil {
+			t.Errorf("after %q: %v, and what was not backed up is there: %v", args, gone, stays == nil)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "letters")); err != nil || n < 12 {
+		t.Errorf("%d commands: %v", n, err)
+	}
+}
