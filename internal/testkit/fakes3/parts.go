@@ -149,7 +149,7 @@ func (s *Server) complete(u *upload, id string, body []byte, f *Faults) reply {
 		return failure(http.StatusBadRequest, "MalformedXML", "The XML you provided was not well-formed or did not validate against our published schema.")
 	}
 	o := &stored{meta: u.meta, mod: time.Now().Add(f.Skew)}
-	all := sha256.New()
+	all, sums := sha256.New(), sha256.New()
 	for i, p := range in.Part {
 		have := u.parts[p.PartNumber]
 		switch {
@@ -162,7 +162,13 @@ func (s *Server) complete(u *upload, id string, body []byte, f *Faults) reply {
 		}
 		o.content = append(o.content, have.content...)
 		_, _ = all.Write([]byte(have.etag())) // a hash takes all
+		sum, err := base64.StdEncoding.DecodeString(have.sum)
+		if err != nil {
+			panic(err) // of what put has encoded
+		}
+		_, _ = sums.Write(sum) // the same
 	}
+	o.sum = fmt.Sprintf("%s-%d", base64.StdEncoding.EncodeToString(sums.Sum(nil)), len(in.Part))
 	o.tag = fmt.Sprintf(`"%s-%d"`, hex.EncodeToString(all.Sum(nil)[:16]), len(in.Part))
 	s.keep(u.name, o)
 	delete(s.uploads, id)

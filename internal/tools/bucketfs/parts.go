@@ -42,6 +42,7 @@ type parted struct {
 	held   int64 // of the memory
 	upload upload
 	there  map[int]bucket.Part // that an earlier Make has put
+	isMade bool                // it has made the object
 
 	mu         sync.Mutex
 	moved      chan struct{} // closed, and another, when base or err changes
@@ -99,6 +100,11 @@ func (m *parted) begin(ctx context.Context, mark string) error {
 			if !errors.Is(err, object.ErrNotExist) {
 				return fmt.Errorf("go on with an upload: %w", told(err, vfs.ErrStale))
 			}
+			sum, err := m.made(ctx, &was)
+			if m.isMade = sum != ""; m.isMade || err != nil {
+				m.upload = was
+				return err
+			}
 		} else if err := m.f.Unmake(ctx, mark); err != nil {
 			return fmt.Errorf("abort an upload that does not fit any more: %w", err)
 		}
@@ -117,6 +123,9 @@ func (m *parted) begin(ctx context.Context, mark string) error {
 
 // Resumed implements vfs.Making.
 func (m *parted) Resumed() (n uint64) {
+	if m.isMade {
+		return uint64(m.size)
+	}
 	for _, p := range m.there {
 		if p.Number <= len(m.done) && p.Size == m.length(p.Number-1) {
 			n += uint64(p.Size)
@@ -220,7 +229,10 @@ func (m *parted) filled(c *piece, n int64) bool {
 func (m *parted) put(ctx context.Context, i int, c *piece) error {
 	sum := object.SumOf(c.content)
 	p, ok := m.there[i+1]
-	if !ok || !isPart(&p, c.content, sum) {
+	switch {
+	case m.isMade:
+		p = bucket.Part{Number: i + 1, Sum: sum}
+	case !ok || !isPart(&p, c.content, sum):
 		var err error
 		if p, err = m.f.c.PutPart(ctx, m.f.root+m.key, m.upload.id, i+1, c.content, sum); err != nil {
 			err = fmt.Errorf("put part %d: %w", i+1, told(err, vfs.ErrStale))
@@ -297,7 +309,11 @@ func (m *parted) Publish(ctx context.Context) (vfs.Handle, vfs.Attr, error) {
 	if err == nil && missing {
 		err = fmt.Errorf("part %d is not complete: %w", m.base+1, vfs.ErrInval)
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case m.isMade:
+		err = m.confirm(ctx, parts)
+	default:
 		err = m.complete(ctx, parts)
 	}
 	if err != nil {

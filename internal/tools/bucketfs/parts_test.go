@@ -210,6 +210,69 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// TestMade: a copy that was killed when its upload had become an object, and before it knew that, sends nothing again.
+func TestMade(t *testing.T) {
+	s := fakes3.Start(t, 1, fakes3.Faults{})
+	dir, src := largeFile(t, parts(small))
+	o := job.CopyOptions{Source: src, Dest: rooted(t, inSmall(t, s)), Name: "copy", Parts: record(t), Tag: "ab"}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.Set(fakes3.Faults{Hook: fakes3.On("POST", func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Has("uploadId") {
+			cancel()
+		}
+		return false
+	})})
+	if _, text, err := copyingIn(ctx, t, o); !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	s.Settle()
+	s.Set(fakes3.Faults{})
+	before := s.Calls("PART")
+	sum, text, err := copying(t, o)
+	if n := s.Calls("PART") - before; err != nil || sum.Errors > 0 || n > 0 || s.Uploads() > 0 {
+		t.Errorf("%d parts were sent again, %d uploads are left: %+v, %v\n%s", n, s.Uploads(), sum, err, text)
+	}
+	sameLarge(t, s, dir, "copy/large")
+}
+
+// TestMadeOfOther: the object of an earlier upload is that of a file only if it has its bytes.
+func TestMadeOfOther(t *testing.T) {
+	s := fakes3.Start(t, 1, fakes3.Faults{})
+	f := inSmall(t, s)
+	root := rooted(t, f).Handle
+	a := vfs.Attr{Valid: vfs.MaskSize | vfs.MaskMtime, Size: uint64(f.whole) + 1, Mtime: time.Unix(5, 0)}
+	mark := ""
+	put := func(fill byte) (resumed uint64, err error) {
+		m, err := f.Make(t.Context(), root, "file", &a, mark)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mark = m.Mark()
+		if _, err := vfs.WriteFull(t.Context(), m, bytes.Repeat([]byte{fill}, int(a.Size)), 0, vfs.Unstable, new(vfs.Written)); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = m.Publish(t.Context())
+		if cerr := m.Close(t.Context()); cerr != nil {
+			t.Error(cerr)
+		}
+		return m.Resumed(), err
+	}
+	if n, err := put('a'); n != 0 || err != nil {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if n, err := put('a'); n != a.Size || err != nil {
+		t.Errorf("the same bytes: %d are there, %v", n, err)
+	}
+	if _, err := put('b'); err == nil || !strings.Contains(err.Error(), "the same command copies it again") {
+		t.Errorf("other bytes: %v", err)
+	}
+	s.Plant("file", []byte("of another program"))
+	if n, err := put('b'); n != 0 || err != nil {
+		t.Errorf("another object: %d are there, %v", n, err)
+	}
+}
+
 // TestMarks: a mark that may be anything begins nothing but an upload of its own.
 func TestMarks(t *testing.T) {
 	for _, mark := range []string{"", "x", markTag, markTag + " id number about ", markTag + " id\n number about key", markTag + "  number about key", markTag + " " + strings.Repeat("i", 2000) + " n a k"} {
