@@ -52,10 +52,9 @@ func (l *lost) Unwrap() error { return l.err }
 func (c *Client) Do(ctx context.Context, q *Request) (*Answer, error) {
 	unsure, moved, renewed, slowTries, begun := false, false, false, 0, time.Now()
 	for try := 1; ; try++ {
-		at, left := time.Now(), c.triesLeft(try, slowTries)
-		a, err := c.send(ctx, q, func() {
-			c.silence.waits(c.Place(), begun, 0, patience(try, left, headTime)+headTime-silentTime, "")
-		})
+		at := time.Now()
+		all := patience(try, c.triesLeft(try, slowTries), headTime) + headTime - silentTime
+		a, err := c.send(ctx, q, func() { c.silence.waits(c.Place(), begun, 0, all, "") })
 		if err == nil {
 			c.silence.answers(c.Place())
 			a.Unsure = unsure
@@ -88,7 +87,8 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Answer, error) {
 		if _, ok := errors.AsType[*slow](err); ok && q.reads() {
 			slowTries++
 		}
-		if left = c.triesLeft(try, slowTries); left == 0 {
+		left := c.triesLeft(try, slowTries)
+		if left == 0 {
 			return nil, q.outcome(c.tired(err, try), unsure)
 		}
 		d := pause(try)
