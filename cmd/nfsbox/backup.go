@@ -18,16 +18,17 @@ import (
 )
 
 type backupCmd struct {
-	Place    string   `arg:"" place:"" name:"PLACE" help:"A directory: a path or nfs://host/export/path."`
-	Store    string   `arg:"" place:"" name:"STORE" help:"Where snapshots are kept: a directory of its own, nfs://host/export/path or s3://BUCKET/PREFIX."`
-	Name     string   `placeholder:"NAME" help:"What the snapshots of this tree have in common: up to 64 of a-z, 0-9, '-', '_' and '.' (default: made of PLACE)."`
-	Tag      []string `sep:"none" placeholder:"TAG" help:"Mark the snapshot with TAG, by which snapshots are kept and found; may be given up to 64 times."`
-	Verify   bool     `help:"Read back from STORE all that the snapshot needs, also of files that have not changed, compare it, and mend what is damaged."`
-	DryRun   bool     `name:"dry-run" short:"n" help:"Read no file and store nothing: say which files would be read, and why."`
-	Change   string   `default:"size,mtime,ctime,fileid" placeholder:"LIST" help:"Read files again whose size, mtime, ctime or fileid is another one; leave out what wanders at a server without a change (default: size,mtime,ctime,fileid)."`
-	Plain    bool     `help:"Store files as they are, without compression."`
-	Existing bool     `help:"Never make a store: fail if there is none at STORE."`
-	Parallel int      `placeholder:"N" help:"Files to read at once, 1 to 64 (default: 8)."`
+	Place     string   `arg:"" place:"" name:"PLACE" help:"A directory: a path or nfs://host/export/path."`
+	Store     string   `arg:"" place:"" name:"STORE" help:"Where snapshots are kept: a directory of its own, nfs://host/export/path or s3://BUCKET/PREFIX."`
+	Name      string   `placeholder:"NAME" help:"What the snapshots of this tree have in common: up to 64 of a-z, 0-9, '-', '_' and '.' (default: made of PLACE)."`
+	Tag       []string `sep:"none" placeholder:"TAG" help:"Mark the snapshot with TAG, by which snapshots are kept and found; may be given up to 64 times."`
+	Verify    bool     `help:"Read back from STORE all that the snapshot needs, also of files that have not changed, compare it, and mend what is damaged."`
+	DryRun    bool     `name:"dry-run" short:"n" help:"Read no file and store nothing: say which files would be read, and why."`
+	Change    string   `default:"size,mtime,ctime,fileid" placeholder:"LIST" help:"Read files again whose size, mtime, ctime or fileid is another one; leave out what wanders at a server without a change (default: size,mtime,ctime,fileid)."`
+	Plain     bool     `help:"Store files as they are, without compression."`
+	Existing  bool     `help:"Never make a store: fail if there is none at STORE."`
+	FromEmpty bool     `name:"delete-from-empty" help:"Make a snapshot also where there is nothing in PLACE, and the one before has something."`
+	Parallel  int      `placeholder:"N" help:"Files to read at once, 1 to 64 (default: 8)."`
 	fileFlags
 	nulFlag
 	ruleFlags
@@ -55,7 +56,7 @@ func (c *backupCmd) check() (o backup.Options, err error) {
 	if c.Parallel < 0 || c.Parallel > backup.MaxParallel {
 		return o, refused(fmt.Errorf("--parallel takes 1 to %d", backup.MaxParallel))
 	}
-	o = backup.Options{Parallel: c.Parallel, OneFileSystem: c.OneFileSystem, Plain: c.Plain, DryRun: c.DryRun, Verify: c.Verify, Each: c.Verbose, Now: time.Now, Privileged: os.Geteuid() == 0}
+	o = backup.Options{Parallel: c.Parallel, OneFileSystem: c.OneFileSystem, Plain: c.Plain, DryRun: c.DryRun, Verify: c.Verify, FromEmpty: c.FromEmpty, Each: c.Verbose, Now: time.Now, Privileged: os.Geteuid() == 0}
 	if o.Change, err = backup.ParseChange(c.Change); err != nil {
 		return o, refused(fmt.Errorf("--change: %w", err))
 	}
@@ -114,6 +115,9 @@ func (c *backupCmd) Run(e *env) (err error) {
 
 // goOn says how a backup that was broken off goes on.
 func (c *backupCmd) goOn(e *env, partial bool, err error) {
+	if errors.Is(err, backup.ErrEmpty) {
+		return // the same command would come to the same
+	}
 	if err == nil || c.DryRun || !c.begun || !interrupted(e) && told(err) {
 		return
 	}

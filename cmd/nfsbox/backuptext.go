@@ -31,6 +31,10 @@ as it was read, marked and counted, and read again the next time. What vanishes 
 item that fails is listed, the exit status is 2, and the snapshot is incomplete: it is kept, says so
 wherever it is shown, and is no base of the next.
 
+Where there is nothing in PLACE, or flags leave all of it out, and the snapshot before has something, no
+snapshot is made, and the exit status is 2: then mostly something is not mounted. --delete-from-empty says
+that it is meant.
+
 STORE is made if there is none, which is told: an empty directory, or one that is not there in one that is.
 --existing refuses to, so that nothing is written where a disk is not mounted. What several files or
 snapshots have in common is stored once. What zstd makes a tenth smaller is stored so, unless --plain is given.

@@ -62,6 +62,8 @@ type Options struct {
 	OneFileSystem bool
 	// Leave is the path below Root of a directory that is left out, as the store itself; "": none is.
 	Leave string
+	// FromEmpty allows a snapshot with nothing in it where an earlier one has something; else that is [ErrEmpty].
+	FromEmpty bool
 	// Change says which differences from Base have a file read; 0: all.
 	Change Change
 	// Privileged says that FS shows what it shows root alone.
@@ -193,7 +195,9 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 	defer stop()
 	r.store = lasting
 	id, err := r.take(ctx)
-	sum.Partial = r.leave(err)
+	if !errors.Is(err, ErrEmpty) { // what an earlier one has left stays
+		sum.Partial = r.leave(err)
+	}
 	r.fill(&sum)
 	if err == nil && !o.DryRun {
 		ref := snapshot.Ref{ID: id, Meta: o.Meta}
@@ -235,6 +239,9 @@ func (r *run) take(ctx context.Context) (id string, err error) {
 	m := &r.o.Meta
 	m.Looked = r.sight.looked()
 	r.missing()
+	if err := r.refuseEmpty(ctx); err != nil {
+		return "", err
+	}
 	m.Complete = r.errors.Load() == 0
 	m.Counts = map[string]uint64{
 		"files": r.files.Load(), "dirs": r.dirs.Load(), "symlinks": r.symlinks.Load(), "nodes": r.nodes.Load(),

@@ -19,6 +19,8 @@
 // from the tree. The new snapshot does not rely on it: if the same bytes are stored again, they take the place of the damaged ones.
 // With Options.Verify all is read back before it is relied on, and so what is damaged is found.
 //
+// Where nothing is met at all, and an earlier snapshot has something, there is no snapshot ([ErrEmpty]): mostly something is not mounted.
+//
 // # What packs waste
 //
 // A file that has not changed, and lies in a pack of which the base uses less than half, is copied to a new pack ([repack]), so that the old one
