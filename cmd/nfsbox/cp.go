@@ -110,8 +110,10 @@ $XDG_STATE_HOME/nfsbox/unfinished (or ~/.local/state/nfsbox/unfinished), which i
 has ended well, or a week after its last entry. The same command has the same SOURCE, DEST, --no-owner and
 --one-file-system, on the same host. If DEST is not the directory any more that the copy went to, the
 command begins anew, as cp(1) would, and so it does with --no-resume. Of several SOURCEs, the first 64
-directories have records; files are copied anew. While the same copy is under way, another one keeps no
-record. A copy that is killed (kill -9) leaves files named .nfsbox-*.tmp, that of one file, too. The same
+directories have records; files are copied anew. While the same copy is under way, the command is refused, with
+status 1; with --no-resume it copies, and keeps no record. Where no record can be kept (no directory for it can be
+written), a note says so, and the command run again begins anew.
+A copy that is killed (kill -9) leaves files named .nfsbox-*.tmp, that of one file, too. The same
 command removes them within a week, and no other does, as a copy may be at it. Those of a copy without a
 record, and of one file after a loss of power, go by hand when nothing is copied there.
 

@@ -25,16 +25,19 @@ func (r *cpRun) known(dest string, sources []string) error {
 	return r.open(sources[0], dest, false)
 }
 
-// open opens the record of a source, and makes one if make is set. If there can be none, or
-// another run has it, the copy is made without.
+// open opens the record of a source, and makes one if make is set. If there can be none, the copy
+// is made without.
 func (r *cpRun) open(source, dest string, make bool) error {
 	u, err := r.openUnfinished(r.e.ctx, source, dest, make)
 	switch {
-	case errors.Is(err, job.ErrRecord):
-		r.busy = true
-		r.tracker.Report(progress.Event{Type: "note", Message: "the same copy is under way, and this one keeps no record: " + err.Error()})
 	case r.e.ctx.Err() != nil:
 		return r.e.ctx.Err()
+	case errors.Is(err, job.ErrRecord):
+		if !r.NoResume {
+			return r.underWay(err)
+		}
+		r.busy = true
+		r.tracker.Report(progress.Event{Type: "note", Message: fmt.Sprintf("the same %s is under way, and this one keeps no record: %v", r.does(), err)})
 	case err != nil:
 		r.noRecord(err)
 	}
@@ -44,13 +47,28 @@ func (r *cpRun) open(source, dest string, make bool) error {
 	return nil
 }
 
+// underWay refuses a command that another run is at. By cp(1) the directory that the other has made would receive
+// a second copy, and two of sync --delete would delete each other's temporaries.
+func (r *cpRun) underWay(err error) error {
+	return refused(&advised{fmt.Errorf("the same %s is under way, and is not begun once more: %w", r.does(), err), fmt.Sprintf("wait until it has ended, or end it: "+
+		"nfsbox job ls shows it. With --no-resume this one is begun all the same, and keeps no record%s", r.nests())})
+}
+
+// nests says where a copy goes that does not go on with the one that has made DEST.
+func (c *cpCmd) nests() string {
+	if c.becomes || c.Job != "" {
+		return ""
+	}
+	return "; as with cp(1), a DEST that is a directory by then receives SOURCE under its own name"
+}
+
 // noRecord notes, once, that no record can be kept.
 func (r *cpRun) noRecord(err error) {
 	if r.stateless {
 		return
 	}
 	r.stateless, err = true, noPlace(err)
-	r.tracker.Report(progress.Event{Type: "note", Message: "no record is kept, so that an interrupted copy cannot go on: " + err.Error()})
+	r.tracker.Report(progress.Event{Type: "note", Message: fmt.Sprintf("no record is kept, so that an interrupted copy cannot go on: %v; its command, run again, begins anew%s", err, r.nests())})
 }
 
 // leave ends what attend began. What stays says how the run has ended.

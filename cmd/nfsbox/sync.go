@@ -75,7 +75,8 @@ An interrupted sync goes on when the same command is run again, as it would in a
 done is the same by then. As with cp a record is kept until it has ended well, by which the next run
 removes the temporaries of one that was killed, and knows files whose times DEST cannot keep. With --job
 the record has a name, and stays. SOURCE that is another directory than it was is then refused, with
-exit status 4: a file system may not be mounted there.
+exit status 4: a file system may not be mounted there. While the same sync is under way, the command is
+refused, with status 1, but with --no-resume.
 
 --include, --exclude and --filter-from are rsync's, relative to SOURCE: of all, the first that matches an entry
 decides, and what none matches is taken. --files-from lists paths instead, and --failed-to makes such a list of what

@@ -166,36 +166,55 @@ func TestInterruptedIntoDirectory(t *testing.T) {
 	b.same(b.path("srv", "export"), b.path("copy", "export"))
 }
 
-// TestSameCommandTwiceAtOnce: the same copy is begun again while the first is under way. It
-// copies as well, leaves the first one's record alone, and names its process.
+// TestSameCommandTwiceAtOnce: the same command is begun again while the first is under way. It is refused, names the
+// process, and leaves record and DEST alone. Only with --no-resume it does what it does without a record.
 func TestSameCommandTwiceAtOnce(t *testing.T) {
-	b := newBox(t)
-	b.write(b.path("srv", "f"), string(pattern(4<<20, 1)))
+	for _, verb := range []string{"cp", "sync"} {
+		t.Run(verb, func(t *testing.T) { newBox(t).twiceAtOnce(verb) })
+	}
+}
+
+func (b *box) twiceAtOnce(verb string) {
+	b.write(b.path("srv", "export", "f"), string(pattern(4<<20, 1)))
 	hold := make(chan struct{})
 	close(hold)
 	hook, begin, stopped := b.signalled(syscall.SIGSTOP, 1_000_000, hold)
 	p := b.proxy(b.serve(b.path("srv")), hook)
-	args := []string{"cp", "-r", p.url(), b.path("copy")}
+	args := []string{verb, p.url() + "export", b.path("copy")}
+	if verb == "cp" {
+		args = append(args, "-r")
+	}
 	r := begin(args...)
 	<-stopped
+	before := b.names(b.path("copy"))
 	again := b.run(args...)
+	if after := b.names(b.path("copy")); !slices.Equal(before, after) {
+		b.Errorf("in DEST are %q, and then %q", before, after)
+	}
+	said := []string{"is under way", fmt.Sprintf("process %d", r.Process.Pid), "--no-resume"}
+	if again.status != 1 || slices.ContainsFunc(said, func(what string) bool { return !strings.Contains(again.stderr, what) }) {
+		b.Errorf("exit status %d\n%s", again.status, again.stderr)
+	}
 	records := b.unfinished()
+	b.must(0, append(args, "--no-resume")...)
 	b.no(r.Process.Signal(syscall.SIGCONT))
-	if again.status != 0 || !strings.Contains(again.stderr, "the same copy is under way") || !strings.Contains(again.stderr, fmt.Sprintf("process %d", r.Process.Pid)) {
-		t.Errorf("exit status %d\n%s", again.status, again.stderr)
-	}
 	if status := r.status(); status != 0 || len(records) != 1 || len(b.unfinished()) != 0 {
-		t.Errorf("the first one: exit status %d, records %q and then %q\n%s", status, records, b.unfinished(), r.err)
+		b.Errorf("the first one: exit status %d, records %q and then %q\n%s", status, records, b.unfinished(), r.err)
 	}
-	b.same(b.path("srv"), b.path("copy"))
+	if verb == "cp" { // as cp(1) would
+		b.same(b.path("srv", "export"), b.path("copy", "export"))
+		b.no(os.RemoveAll(b.path("copy", "export")))
+	}
+	b.sameText(b.path("srv", "export", "f"), b.path("copy", "f"))
 }
 
-// TestNoStateDirectory: where no record can be kept, the copy is made, and says so.
+// TestNoStateDirectory: where no record can be kept, the copy is made, and says so, and what the same command would do then.
 func TestNoStateDirectory(t *testing.T) {
 	b := newBox(t)
 	b.write(b.path("src", "f"), "text")
 	b.write(b.path(".state"), "a file")
-	if r := b.must(0, "cp", "-r", b.path("src"), b.path("copy")); !strings.Contains(r.stderr, "note: no record is kept") {
+	r := b.must(0, "cp", "-r", b.path("src"), b.path("copy"))
+	if !strings.Contains(r.stderr, "note: no record is kept") || !strings.Contains(r.stderr, "receives SOURCE under its own name") {
 		t.Errorf("it does not say so:\n%s", r.stderr)
 	}
 	b.same(b.path("src"), b.path("copy"))
