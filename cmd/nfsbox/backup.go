@@ -156,7 +156,7 @@ func (c *backupCmd) all(e *env, o backup.Options, sum *backupSummary) (err error
 	}
 	if store != nil {
 		defer func() { err = errors.Join(err, store.Close()) }()
-		o.Store = store
+		o.Store, o.StoreDir = store, store.Dir
 	}
 	o.FS, o.Root, o.Leave = src.FS, from.Handle, storeWithin(c.Place, c.Store)
 	o.Meta.Host, _ = os.Hostname() // a snapshot may lack it

@@ -38,7 +38,7 @@ that it is meant.
 STORE is made if there is none, which is told: an empty directory, or one that is not there in one that is.
 --existing refuses to, so that nothing is written where a disk is not mounted. What several files or
 snapshots have in common is stored once. What zstd makes a tenth smaller is stored so, unless --plain is given.
-A STORE that lies in PLACE is left out.
+A STORE that lies in PLACE is left out, also where one of the two is named by nfs://.
 
 A backup that is interrupted, or loses its server, goes on when the same command is run again, also from another
 host: what was done by then is in STORE, noted each 128 MiB and at the end. The exit status is then 130. What of

@@ -62,6 +62,11 @@ type Options struct {
 	OneFileSystem bool
 	// Leave is the path below Root of a directory that is left out, as the store itself; "": none is.
 	Leave string
+	// StoreDir are attributes of the directory that Store is in; without a file id: it is in none. A directory of the tree that has that
+	// id is left out if it is the store, by whichever way each of the two was reached.
+	StoreDir vfs.Attr
+	// Mark is what a key of Store begins with, and of no other store; "": nothing is known. [Leased] sets it.
+	Mark string
 	// FromEmpty allows a snapshot with nothing in it where an earlier one has something; else that is [ErrEmpty].
 	FromEmpty bool
 	// Change says which differences from Base have a file read; 0: all.

@@ -23,7 +23,7 @@ const (
 var errLost = fmt.Errorf("nothing was published: %w", lease.ErrLost)
 
 // Leased is Run with a lease in o.Store, by which a prune of whatever host keeps what the backup relies on, and on top of what
-// [Latest] and [Partial] find there. It sets Base, Partial and Prove of o. A dry run has no lease, and o.Store may be nil then.
+// [Latest] and [Partial] find there. It sets Base, Partial, Prove and Mark of o. A dry run has no lease, and o.Store may be nil then.
 //
 // A backup that loses its lease ends at once, and publishes nothing. Then another lease is taken, and the backup begins again on top
 // of what was noted: so all that it relies on is found there under the new lease. how says whose the lease is.
@@ -95,7 +95,7 @@ func (o Options) under(ctx context.Context, l *lease.Lease) (sum Summary, err er
 	running, end := context.WithCancel(ctx)
 	defer end()
 	defer context.AfterFunc(l.Context(), end)()
-	o.Prove = l.Prove
+	o.Prove, o.Mark = l.Prove, l.Mark()
 	if err = o.find(running); err == nil {
 		sum, err = Run(running, o)
 	}

@@ -58,9 +58,10 @@ func (o *StoreOptions) makes() bool { return o.Write && !o.Existing }
 // Store is an open store of objects. The caller closes it.
 type Store struct {
 	object.Store
-	Text  string // the argument, for messages
-	Fresh bool   // opening it has made it
-	held  *held  // nil: there is no lease
+	Text  string   // the argument, for messages
+	Fresh bool     // opening it has made it
+	Dir   vfs.Attr // of the directory that it lies in; without a file id: it lies in a bucket, or that is not known
+	held  *held    // nil: there is no lease
 
 	leases object.Store // where that is put; nil: in Store itself
 }
@@ -109,7 +110,7 @@ func openStore(ctx context.Context, arg string, o StoreOptions) (*Store, error) 
 	case arg == "":
 		return nil, fmt.Errorf("an empty argument is %w: give the directory of a store", ErrUsage)
 	case !IsURL(arg):
-		return openStoreDir(arg, o)
+		return openStoreDir(ctx, arg, o)
 	case scheme == "nfs":
 		return openStoreServer(ctx, arg, o)
 	case scheme == "s3":

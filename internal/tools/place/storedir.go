@@ -1,6 +1,7 @@
 package place
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +13,7 @@ import (
 )
 
 // openStoreDir opens a store in a directory of this host.
-func openStoreDir(path string, o StoreOptions) (*Store, error) {
+func openStoreDir(ctx context.Context, path string, o StoreOptions) (*Store, error) {
 	fresh, err := newStoreDir(path, o)
 	if err != nil {
 		return nil, err
@@ -21,7 +22,11 @@ func openStoreDir(path string, o StoreOptions) (*Store, error) {
 	if err != nil {
 		return nil, storeError(path, err)
 	}
-	return &Store{Store: s, Text: path, Fresh: fresh}, nil
+	at, err := attrOf(ctx, path)
+	if err != nil {
+		return nil, errors.Join(storeError(path, err), s.Close())
+	}
+	return &Store{Store: s, Text: path, Fresh: fresh, Dir: at}, nil
 }
 
 // newStoreDir reports whether a store has to be made, and makes its directory.

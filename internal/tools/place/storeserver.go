@@ -79,7 +79,7 @@ func (p *Place) openStore(ctx context.Context, o StoreOptions) (*Store, error) {
 	if err != nil {
 		return nil, storeError(p.Text, err)
 	}
-	of := &Store{Store: &served{s, p}, Text: p.Text, Fresh: s.Fresh()}
+	of := &Store{Store: &served{s, p}, Text: p.Text, Fresh: s.Fresh(), Dir: r.Attr}
 	if !o.Write && o.Reading != nil { // whoever may write makes what it sees stable, which is a change
 		w, err := files.Open(ctx, p.FS, r.Handle, files.Options{Existing: true})
 		if err != nil {

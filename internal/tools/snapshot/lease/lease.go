@@ -79,6 +79,9 @@ func (l *Lease) key(gen int) string {
 	return n.key()
 }
 
+// Mark is what all keys of the lease begin with, and no key of another one, in whatever store.
+func (l *Lease) Mark() string { return fmt.Sprintf("%s%s-%s-", prefix, l.o.Kind, l.id) }
+
 // put puts the lease of the next number, and removes the one that is two before it.
 func (l *Lease) put(ctx context.Context) error {
 	begun := l.o.Now()
