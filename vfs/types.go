@@ -375,7 +375,7 @@ type Info struct {
 
 	// InfoLimits: transfer sizes (maximum, preferred, multiple) of reads and
 	// writes, preferred size of a page of a listing, largest file, and the
-	// resolution of times.
+	// resolution and range of times.
 	ReadMax, ReadPref, ReadMult    uint32
 	WriteMax, WritePref, WriteMult uint32
 	DirPref                        uint32
@@ -384,6 +384,7 @@ type Info struct {
 	HasLinks, HasSymlinks          bool // hard links, symbolic links
 	Homogeneous                    bool // InfoNames is the same for all of it
 	CanSetTime                     bool // times can be set exactly, within TimeDelta
+	NFSTimes                       bool // a time before 1970 or after 2106 may become the nearest one between
 
 	// InfoNames
 	LinkMax, NameMax uint32

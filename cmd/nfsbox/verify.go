@@ -37,7 +37,7 @@ times and which names belong to one object. What is missing, extra or different 
 changed. A mode of the source that is but what an access control list shows, where the copy has what the
 list gives to the group itself, is no difference, and counted: so cp makes it where it cannot keep the
 list. Nor is a time before 1970 or after 2106, which NFSv3 does not have, where the copy has the nearest
-that it has. Owners are compared with --owner or a --map-uid or --map-gid alone, access control lists and extended attributes with
+that it has, and DEST is one of NFSv3 or a mount that may be. Owners are compared with --owner or a --map-uid or --map-gid alone, access control lists and extended attributes with
 --acls alone. Then one that DEST does not have is a difference. A server has no extended attributes to ask
 for: those of a SOURCE on a server are not compared, and that is noted. Holes count as zeros. What is a
 hole on both sides is not read where both tell, as local file systems do; NFSv3 does not, so that a sparse

@@ -169,7 +169,7 @@ func (x *hostObject) info(i *vfs.Info) error {
 	block := uint64(st.Bsize)
 	i.TotalBytes, i.FreeBytes, i.AvailBytes = st.Blocks*block, st.Bfree*block, st.Bavail*block
 	i.TotalFiles, i.FreeFiles, i.AvailFiles = st.Files, st.Ffree, st.Ffree
-	i.LinkMax = 32767
+	i.LinkMax, i.NFSTimes = 32767, true // it may be a mount of NFSv3
 	return nil
 }
 

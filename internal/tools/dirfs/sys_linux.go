@@ -188,6 +188,8 @@ func (x *hostObject) info(i *vfs.Info) error {
 		i.LinkMax = 1<<31 - 1
 	case unix.MSDOS_SUPER_MAGIC, unix.EXFAT_SUPER_MAGIC:
 		i.CaseInsensitive, i.HasLinks, i.HasSymlinks, i.TimeDelta = true, false, false, 2*time.Second
+	case unix.NFS_SUPER_MAGIC, unix.FUSE_SUPER_MAGIC: // NFSv3 may be behind either
+		i.NFSTimes = true
 	}
 	return nil
 }

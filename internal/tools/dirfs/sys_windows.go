@@ -286,7 +286,7 @@ func (x *hostObject) info(i *vfs.Info) error {
 	if err != nil {
 		return err
 	}
-	i.CaseInsensitive, i.LinkMax, i.TimeDelta = true, 1023, 100
+	i.CaseInsensitive, i.LinkMax, i.TimeDelta, i.NFSTimes = true, 1023, 100, true // it may be a share of NFSv3
 	return windows.GetDiskFreeSpaceEx(path, &i.AvailBytes, &i.TotalBytes, &i.FreeBytes)
 }
 

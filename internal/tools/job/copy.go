@@ -181,8 +181,8 @@ type copyJob struct {
 	nodesMu sync.Mutex
 	nodes   []vfs.Handle // links and nodes that have to be synced
 
-	timeDelta time.Duration // times that are closer than this are the same; of a sync
-	sameAs    atomic.Uint64 // objects that a sync has found as they should be
+	times  times         // of a sync
+	sameAs atomic.Uint64 // objects that a sync has found as they should be
 
 	failedBefore uint64        // items that had failed when the job began
 	toDelete     atomic.Uint64 // names of the destination that the source lacks
@@ -278,7 +278,7 @@ func (j *copyJob) prepare(ctx context.Context) error {
 		j.t.Tag = o.Tag + "-"
 	}
 	if o.Sync != nil {
-		if j.timeDelta, err = timeDelta(ctx, o.Source, o.Dest); err != nil {
+		if j.times, err = timesOf(ctx, o.Source, o.Dest); err != nil {
 			return err
 		}
 	}

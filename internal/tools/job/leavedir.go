@@ -193,7 +193,7 @@ func (j *copyJob) setDir(ctx context.Context, d *delta.Dir, s *dirState) error {
 		if differed, err = j.differs(ctx, &src, &object{handle: s.handle, attr: s.attr}); err != nil {
 			return err
 		}
-		differed = differed || !j.sameTime(d.Attr.Mtime, s.attr.Mtime)
+		differed = differed || !j.times.same(d.Attr.Mtime, s.attr.Mtime)
 	}
 	lists, unmarked := s.lists.Lists, false
 	if s.lists.err != nil {
@@ -226,7 +226,7 @@ func (j *copyJob) setDir(ctx context.Context, d *delta.Dir, s *dirState) error {
 func (j *copyJob) setDirAgain(ctx context.Context, d *delta.Dir, s *dirState) error {
 	src := transfer.Source{FS: j.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
 	dst := object{handle: s.handle, attr: s.attr}
-	set, err := j.setAgain(ctx, d.Path(""), &src, &dst, !j.sameTime(d.Attr.Mtime, s.attr.Mtime))
+	set, err := j.setAgain(ctx, d.Path(""), &src, &dst, !j.times.same(d.Attr.Mtime, s.attr.Mtime))
 	s.asIs = err == nil && !set
 	return err
 }

@@ -150,6 +150,12 @@ func (f nfsTimes) SetAttr(ctx context.Context, h vfs.Handle, set *vfs.SetAttr, g
 	return f.FS.SetAttr(ctx, h, &own, guard)
 }
 
+func (f nfsTimes) Info(ctx context.Context, h vfs.Handle, want vfs.InfoMask) (vfs.Info, error) {
+	i, err := f.FS.Info(ctx, h, want)
+	i.NFSTimes = true
+	return i, err
+}
+
 // TestResumeLostTimes: a run that skips a file counts the times that its copy has not.
 func TestResumeLostTimes(t *testing.T) {
 	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})

@@ -112,7 +112,7 @@ func (v *rehearsal) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (
 			break
 		}
 		src := transfer.Source{FS: v.o.Source.FS, Handle: d.Handle, Attr: d.Attr}
-		err = v.compared(ctx, d.Path(""), &src, &o, v.sameTime(d.Attr.Mtime, o.attr.Mtime))
+		err = v.compared(ctx, d.Path(""), &src, &o, v.times.same(d.Attr.Mtime, o.attr.Mtime))
 	case err == nil && v.deletes():
 		v.toDelete.Add(1)
 		v.copyOf(d.Path(""), &d.Attr)

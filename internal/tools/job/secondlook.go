@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/delta"
-	"github.com/nfsbox/nfsbox/internal/tools/transfer"
 	"github.com/nfsbox/nfsbox/internal/tools/walk"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -22,10 +21,10 @@ const maxLooks = 3
 // is below them. Others it does not list.
 type secondLook struct {
 	*copyJob
-	delta time.Duration // times of the copy that are closer than this to the source's are the same
-	again bool          // it is not the first of its kind
-	since time.Time     // the last change that was known before the walk before, by the source's clock
-	moved atomic.Bool   // it has met what came into a directory since that was listed, and is older
+	kept  times       // by the destination
+	again bool        // it is not the first of its kind
+	since time.Time   // the last change that was known before the walk before, by the source's clock
+	moved atomic.Bool // it has met what came into a directory since that was listed, and is older
 }
 
 // secondWalk looks for directories that have changed, and copies what is new in them. If some
@@ -43,12 +42,12 @@ func (j *copyJob) secondWalk(ctx context.Context) error {
 			return v.judge(ctx, changed)
 		}
 		before = j.seen[0].newest
-		if v.delta == 0 {
+		if v.kept.delta == 0 {
 			info, err := j.o.Dest.FS.Info(ctx, j.target, vfs.InfoLimits)
 			if err != nil {
 				return fmt.Errorf("limits of the destination: %w", err)
 			}
-			v.delta = max(info.TimeDelta, 1)
+			v.kept = times{max(info.TimeDelta, 1), info.NFSTimes}
 		}
 		v.again = n > 1
 		j.failed.again.Store(true)
@@ -171,7 +170,7 @@ func (v *secondLook) has(ctx context.Context, s *dirState, name string, now *vfs
 func (v *secondLook) alike(src, dst *vfs.Attr) bool {
 	const known = vfs.MaskType | vfs.MaskSize | vfs.MaskMtime
 	return src.Has(known) && dst.Has(known) && src.Type == dst.Type && (src.Type != vfs.TypeReg || src.Size == dst.Size) &&
-		transfer.NFSTime(src.Mtime).Sub(transfer.NFSTime(dst.Mtime)).Abs() < v.delta
+		v.kept.same(src.Mtime, dst.Mtime)
 }
 
 // late reports whether an object came into its directory after that was listed, and was not made

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/nfsbox/nfsbox/internal/tools/hands"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -138,7 +137,7 @@ func (j *copyJob) unchanged(ctx context.Context, s *dirState, src *transfer.Sour
 // and whether it has its time.
 func (j *copyJob) alikeThere(ctx context.Context, at *hands.Dir, src *transfer.Source, there *object) (same, timely bool, err error) {
 	a, b := &src.Attr, &there.attr
-	timely = j.sameTime(a.Mtime, b.Mtime)
+	timely = j.times.same(a.Mtime, b.Mtime)
 	switch {
 	case a.Type != b.Type, b.Nlink > 1 && a.Nlink < 2 && a.Type != vfs.TypeReg:
 	case a.Type == vfs.TypeReg && j.o.Sync.Existing == Replace:
@@ -154,7 +153,7 @@ func (j *copyJob) alikeThere(ctx context.Context, at *hands.Dir, src *transfer.S
 }
 
 // sameFile reports whether the destination has a file as it is. Contents are compared where that was asked for, and where times tell
-// nothing.
+// nothing: all those that the destination does not have become the same one there.
 func (j *copyJob) sameFile(ctx context.Context, at *hands.Dir, src *transfer.Source, there *object, timely bool) (same bool, err error) {
 	a, b, o := &src.Attr, &there.attr, j.o.Sync
 	if a.Size != b.Size || !timely && !o.Checksum {
@@ -167,7 +166,7 @@ func (j *copyJob) sameFile(ctx context.Context, at *hands.Dir, src *transfer.Sou
 	switch {
 	case err != nil || is == unfit:
 		return false, err
-	case is == stands && !o.Checksum && !o.Compare && j.tells(a.Mtime, b.Mtime):
+	case is == stands && !o.Checksum && !o.Compare && j.times.equal(a.Mtime, b.Mtime):
 		return true, nil
 	}
 	if same, err = j.sameContents(ctx, at, src, there); err != nil || is == stands && !o.Compare {
@@ -180,15 +179,6 @@ func (j *copyJob) sameFile(ctx context.Context, at *hands.Dir, src *transfer.Sou
 	}
 	return same, nil
 }
-
-// sameTime reports whether two times are the same, as far as both sides keep them.
-func (j *copyJob) sameTime(src, dst time.Time) bool {
-	return src.Sub(dst).Abs() < j.timeDelta || transfer.NFSTime(src).Sub(dst).Abs() < j.timeDelta
-}
-
-// tells reports whether times that are the same tell that nothing was written in between: all times that
-// the destination does not have become the same one there.
-func (j *copyJob) tells(src, dst time.Time) bool { return src.Sub(dst).Abs() < j.timeDelta }
 
 // sameContents compares two files of one size. If the destination's cannot be read, it is not the
 // same.

@@ -223,6 +223,23 @@ func TestSyncTimesThatAreLost(t *testing.T) {
 	}
 }
 
+// TestSyncTimesThatAreKept: where no side is one of NFSv3, the nearest time that NFSv3 has is another one, and is set again.
+func TestSyncTimesThatAreKept(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	early := vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: time.Date(1960, 1, 2, 3, 4, 5, 0, time.UTC)}
+	src.set(src.file("early", 0o644, []byte("a")), early)
+	src.set(src.root, early)
+	synced(t, src, dst, SyncOptions{})
+	zero := vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: time.Unix(0, 0)}
+	dst.set(dst.at("early"), zero)
+	dst.set(dst.root, zero)
+	if v, all := verify(t, src, dst, nil); v.Differences != 2 || v.TimesLost != 0 {
+		t.Errorf("%d lost times, and found %q; want 0 and 2", v.TimesLost, all)
+	}
+	synced(t, src, dst, SyncOptions{})
+	alikeTrees(t, src, dst)
+}
+
 // TestSyncTriesOnce: a destination that was there is tried out once, when something is made in it, and not each directory that is made below.
 func TestSyncTriesOnce(t *testing.T) {
 	var to ops

@@ -88,13 +88,13 @@ func (s *VerifySummary) ExitCode(err error) int { return exitCode(err, s.Errors,
 // with the destination.
 type verifyJob struct {
 	crew
-	o         *VerifyOptions
-	t         transfer.Options
-	hands     hands.Hands
-	srcAttr   vfs.Attr
-	dstAttr   vfs.Attr
-	timeDelta time.Duration // times that are closer than this are the same
-	links     linkPairs
+	o       *VerifyOptions
+	t       transfer.Options
+	hands   hands.Hands
+	srcAttr vfs.Attr
+	dstAttr vfs.Attr
+	times   times
+	links   linkPairs
 
 	missing, extra, aclsLost, timesLost atomic.Uint64
 }
@@ -166,7 +166,7 @@ func (j *verifyJob) prepare(ctx context.Context) error {
 		Pool: o.Pool, Budget: transfer.NewBudget(max(maxChunks, parallel(o.Parallel, DefaultParallel)) / 2), Throttle: o.Throttle,
 		Moved: func(n int64) { j.progress.Add(progress.Bytes, uint64(n)) },
 	}
-	if j.timeDelta, err = timeDelta(ctx, o.Source, o.Dest); err != nil {
+	if j.times, err = timesOf(ctx, o.Source, o.Dest); err != nil {
 		return err
 	}
 	if o.ACLs && !vfs.Has[vfs.Xattrer](o.Source.FS) {

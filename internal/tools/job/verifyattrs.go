@@ -28,20 +28,37 @@ func (j *verifyJob) compareAttrs(ctx context.Context, p *pair) error {
 	return nil
 }
 
-// timeDelta is how close times are that are the same on both sides.
-func timeDelta(ctx context.Context, src, dst Place) (time.Duration, error) {
-	delta := time.Duration(1)
+// times is what two sides keep of times.
+type times struct {
+	delta time.Duration // times that are closer than this are the same
+	nfs   bool          // the destination may have, for a time that NFSv3 has not, the nearest that it has
+}
+
+// timesOf finds out what both sides keep.
+func timesOf(ctx context.Context, src, dst Place) (times, error) {
+	kept := times{delta: 1}
 	for _, p := range [...]struct {
 		name string
 		Place
 	}{{"source", src}, {"destination", dst}} {
 		info, err := p.FS.Info(ctx, p.Handle, vfs.InfoLimits)
 		if err != nil {
-			return 0, fmt.Errorf("limits of the %s: %w", p.name, err)
+			return times{}, fmt.Errorf("limits of the %s: %w", p.name, err)
 		}
-		delta = max(delta, info.TimeDelta)
+		kept.delta, kept.nfs = max(kept.delta, info.TimeDelta), info.NFSTimes
 	}
-	return delta, nil
+	return kept, nil
+}
+
+// same reports whether two times are the same, as far as both sides keep them.
+func (t times) same(src, dst time.Time) bool { return t.equal(src, dst) || t.nearest(src, dst) }
+
+// equal reports whether both sides have the time.
+func (t times) equal(src, dst time.Time) bool { return src.Sub(dst).Abs() < t.delta }
+
+// nearest reports whether dst is what the destination has for src, as the nearest time.
+func (t times) nearest(src, dst time.Time) bool {
+	return t.nfs && transfer.NFSTime(src).Sub(dst).Abs() < t.delta
 }
 
 // compareLists compares access control lists, which symbolic links have not, and extended attributes.
@@ -68,13 +85,13 @@ func (j *verifyJob) compareLists(ctx context.Context, p *pair) error {
 	return err
 }
 
-// compareTimes reports mtimes that differ. If the source's is not representable in NFSv3,
-// the nearest NFSv3 time, as Copy sets it, is counted as a lost time and no difference.
+// compareTimes reports mtimes that differ. If the destination is one of NFSv3, which does not have the source's,
+// the nearest that it has, as Copy sets it, is counted as a lost time and no difference.
 func (j *verifyJob) compareTimes(p *pair) {
 	was, is := p.src.Attr.Mtime, p.dst.attr.Mtime
 	switch {
-	case was.Sub(is).Abs() < j.timeDelta:
-	case transfer.NFSTime(was).Sub(is).Abs() < j.timeDelta:
+	case j.times.equal(was, is):
+	case j.times.nearest(was, is):
 		if j.timesLost.Add(1) == 1 {
 			j.progress.Report(progress.Event{Type: "note", Path: p.path(), Message: fmt.Sprintf(
 				"NFSv3 does not have the time %s; the copy has the nearest one, %s (further such items are counted, and not listed)", shown(was), shown(is))})

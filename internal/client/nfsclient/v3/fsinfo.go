@@ -70,6 +70,7 @@ func (f *FS) limitsOf(ok *nfs3.FSINFO3resok) *vfs.Info {
 		HasSymlinks: ok.Properties&nfs3.FSF3_SYMLINK != 0,
 		Homogeneous: ok.Properties&nfs3.FSF3_HOMOGENEOUS != 0,
 		CanSetTime:  ok.Properties&nfs3.FSF3_CANSETTIME != 0,
+		NFSTimes:    true, // nfstime3
 	}
 	i.ReadPref = min(i.ReadMax, cmp.Or(ok.Rtpref, i.ReadMax))
 	i.WritePref = min(i.WriteMax, cmp.Or(ok.Wtpref, i.WriteMax))
