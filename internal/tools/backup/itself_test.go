@@ -7,6 +7,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/server/object/files"
 	"github.com/nfsbox/nfsbox/internal/server/object/layout"
+	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot/lease"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -52,8 +53,23 @@ func TestStoreInTree(t *testing.T) {
 			t.Errorf("a dry run: %+v", sum)
 		}
 		// What only has the id of the store's directory, as on another file system, and is a store, is not it.
-		if sum := leased(other, false); sum.Files <= files {
-			t.Errorf("another store was left out, and not this one: %+v", sum)
+		sum := leased(other, false)
+		ref, err := snapshot.Find(t.Context(), b.store, sum.Snapshot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, err := snapshot.Open(t.Context(), b.store, ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, _, err := taken.FS().Root(t.Context())
+		for _, name := range []string{"d", "other", layout.MarkerName} {
+			if err == nil {
+				h, _, _, err = taken.FS().Lookup(t.Context(), h, name)
+			}
+		}
+		if err != nil {
+			t.Errorf("another store was left out: %v, %+v", err, sum)
 		}
 	}
 }
