@@ -75,7 +75,7 @@ func backupEndings() []ending {
 	return []ending{
 		{exitOK, "the snapshot is complete, and with --verify is what was stored"},
 		{exitUsage, "the arguments are wrong, or STORE has something else in it; nothing was stored"},
-		{exitIncomplete, "items have failed, and are listed: the snapshot is incomplete; or there is none"},
+		{exitIncomplete, "items have failed, and are listed: the snapshot is incomplete; or there is none, as where another process uses STORE"},
 		{exitDiffers, "the snapshot is complete, but STORE does not have what was stored"},
 		{exitUnreachable, "a server or STORE cannot be reached; with --existing: there is no store"}, {exitInterrupted, whySignal},
 	}

@@ -139,6 +139,9 @@ func advice(err error, status int) string {
 	if a, ok := errors.AsType[*advised](err); ok {
 		return a.advice
 	}
+	if place.InUse(err) {
+		return "run it again when that has ended"
+	}
 	url := urlIn(fault.Text(err))
 	switch {
 	case url == "" || errors.Is(err, context.Canceled):

@@ -137,7 +137,7 @@ func snapshotsEndings() []ending {
 	return []ending{
 		{exitOK, "done; of diff: there are no differences"},
 		{exitUsage, "the arguments are wrong, or there is no such snapshot; nothing was done"},
-		{exitIncomplete, "something in the store is damaged, or has failed; each is named"},
+		{exitIncomplete, "something in the store is damaged, or has failed, and is named; or another process uses the store"},
 		{exitDiffers, "of diff: all was compared, and there are differences"},
 		{exitUnreachable, "there is no such store, it cannot be reached, or may not be read"}, {exitInterrupted, whySignal},
 	}
@@ -148,7 +148,7 @@ func restoreEndings() []ending {
 	return []ending{
 		{exitOK, "all was restored, and with --verify is the same"},
 		{exitUsage, "the arguments are wrong, or there is no such snapshot; nothing was done"},
-		{exitIncomplete, "items have failed, as objects of the store are damaged or PLACE refuses; they are listed, and all others are restored"},
+		{exitIncomplete, "items have failed, as objects of the store are damaged or PLACE refuses: they are listed, and all others are restored; or another process has the store for itself"},
 		{exitUnreachable, "there is no such store, or it or a server cannot be reached"}, {exitInterrupted, whySignal},
 	}
 }

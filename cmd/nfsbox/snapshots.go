@@ -13,6 +13,7 @@ import (
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot"
+	"github.com/nfsbox/nfsbox/internal/tools/snapshot/lease"
 )
 
 // snapshotsCmd is about the snapshots of a store.
@@ -62,6 +63,7 @@ type storeRun struct {
 	e     *env
 	store *place.Store
 	waits bool                    // for a store that somebody else has
+	held  string                  // what to do about a store that somebody else has; "": nothing but to run it again
 	sum   func(errors uint64) any // makes the last event; nil: it is a listSummary
 }
 
@@ -131,7 +133,7 @@ func (r *storeRun) openStore(arg string, o place.StoreOptions) (*place.Store, er
 	for asked := 0; ; asked++ {
 		s, err := place.OpenStore(r.e.ctx, arg, o)
 		if !r.waits || !errors.Is(err, object.ErrBusy) || asked == maxAsked {
-			return s, err
+			return s, r.heldBy(err)
 		}
 		if asked == 0 {
 			r.note("waiting: " + err.Error())
@@ -142,6 +144,18 @@ func (r *storeRun) openStore(arg string, o place.StoreOptions) (*place.Store, er
 			return nil, r.e.ctx.Err()
 		}
 	}
+}
+
+// heldBy adds what to do to the error of a store that somebody else has.
+func (r *storeRun) heldBy(err error) error {
+	switch {
+	case r.held == "":
+	case place.InUse(err):
+		return &advised{err, r.held}
+	case errors.Is(err, lease.ErrHeld):
+		return &advised{err, r.held + ". What was killed counts for ten minutes"}
+	}
+	return err
 }
 
 // refuse ends a command that an argument has failed.

@@ -99,7 +99,9 @@ func (c *snapshotsForgetCmd) Run(e *env) error {
 	if err != nil {
 		return r.refuse(c.Store, err)
 	}
-	r.waits = c.Wait
+	if r.waits = c.Wait; c.Prune {
+		r.held = "run it again when that has ended; --wait waits for it"
+	}
 	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true, Alone: c.Prune && !c.DryRun}, func(r *storeRun) error {
 		gone := make(map[string]bool)
 		o.Item = func(i upkeep.ForgetItem) {

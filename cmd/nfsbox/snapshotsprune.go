@@ -50,16 +50,13 @@ func (c *snapshotsPruneCmd) Run(e *env) error {
 		sum.Errors, sum.Seconds = errors, seconds
 		return &sum
 	})
-	r.waits = c.Wait
+	r.waits, r.held = c.Wait, "run it again when that has ended; prune waits for it with --wait"
 	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true, Alone: !c.DryRun}, func(r *storeRun) (err error) {
 		sum.PruneSummary, err = r.prune(upkeep.PruneOptions{DryRun: c.DryRun, All: c.All}, &c.progressFlags)
-		switch {
-		case errors.Is(err, upkeep.ErrEmpty):
+		if errors.Is(err, upkeep.ErrEmpty) {
 			err = refused(err)
-		case errors.Is(err, lease.ErrHeld):
-			err = &advised{err, "run it again when that has ended; prune waits for it with --wait. What was killed counts for ten minutes"}
 		}
-		return aboutStore(r.store, err)
+		return aboutStore(r.store, r.heldBy(err))
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/fakes3"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
 )
 
 // inStore is the tree that TestStores backs up.
@@ -254,6 +255,41 @@ func TestStoreSecrets(t *testing.T) {
 			if out, said := ask(t, status, args...); said == "" || strings.Contains(out+said, "HUSHHUSH") || strings.Contains(out+said, "AKIDKEY") {
 				t.Errorf("%q prints %s%s", args, out, said)
 			}
+		}
+	}
+}
+
+// TestStoreInUse: a store of this host that another process has is no store that cannot be reached. It is said who has it.
+func TestStoreInUse(t *testing.T) {
+	dir := t.TempDir()
+	tree, store := filepath.Join(dir, "tree"), filepath.Join(dir, "store")
+	if err := os.Mkdir(tree, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ask(t, 0, "backup", tree, store, "--name", "t")
+	const again, prunes = "-> run it again when that has ended\n", "-> run it again when that has ended; prune waits for it with --wait\n"
+	for _, c := range []struct {
+		o     place.StoreOptions
+		who   string
+		verbs map[string]string
+	}{
+		{place.StoreOptions{}, "it is being read by ", map[string]string{"snapshots prune": prunes, "snapshots forget --prune --keep-last 1": "; --wait waits for it\n"}},
+		{place.StoreOptions{Write: true}, "it is open for writing by ", map[string]string{
+			"backup " + tree: again, "snapshots prune": prunes, "snapshots forget --keep-last 1": again}},
+		{place.StoreOptions{Write: true, Alone: true}, "it is open for writing by ", map[string]string{"snapshots ls": again}},
+	} {
+		s, err := place.OpenStore(t.Context(), store, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for verb, want := range c.verbs {
+			_, said := ask(t, exitIncomplete, strings.Fields(verb+" "+store)...)
+			if !strings.Contains(said, "the store "+store+" is in use: "+c.who) || !strings.Contains(said, fmt.Sprintf(", process %d on host ", os.Getpid())) || !strings.Contains(said, want) {
+				t.Errorf("%s: %s", verb, said)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

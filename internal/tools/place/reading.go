@@ -13,7 +13,7 @@ import (
 )
 
 // Reading has a store that several hosts use keep what is read of it, until the store is closed: a lease in the store holds
-// back their prunes. A directory of this host needs none: its readers are seen by whoever opens it alone. A lease that is lost is
+// back their prunes. A directory of this host needs none: its readers are seen by whoever opens it alone, and wait for that. A lease that is lost is
 // taken again.
 //
 // What cannot have a lease is read without. Each byte is compared with a checksum, so nothing that is read is wrong: an
@@ -35,6 +35,28 @@ func NewReading(command string, rand io.Reader, note func(kind, text string)) *R
 	o := lease.OfCommand(command, rand)
 	o.Wait = readWait
 	return &Reading{Lease: o, Note: note}
+}
+
+// askAgain is how often a store is tried that another process has for itself.
+const askAgain = time.Second
+
+// open opens a store of this host. While a prune has that for itself it is waited for, as for one of a store that several hosts use.
+func (r *Reading) open(ctx context.Context, open func() (*Store, error)) (*Store, error) {
+	begun := r.Lease.Now()
+	for told := false; ; told = true {
+		s, err := open()
+		if !InUse(err) || r.Lease.Now().Sub(begun) >= r.Lease.Wait {
+			return s, err
+		}
+		if !told {
+			r.Note("waiting", "it waits until this has ended: "+err.Error())
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // held looks after the lease that a store has for its reader.

@@ -88,7 +88,7 @@ func (s *Store) Close() error {
 
 // OpenStore opens the store that arg names: a directory of this host, or of a server (nfs://), or a part of a bucket (s3://).
 // Without StoreOptions.Write it makes and changes nothing but a lease for StoreOptions.Reading, and is let in beside a writer. Errors are ErrUsage if
-// something else is there, or arg names no store, and ErrUnreachable if there is none, it could not be asked, or
+// something else is there, or arg names no store, ErrUnreachable if there is none, or it could not be asked, and [object.ErrBusy] if
 // another process has it. They say what to do, and show no credentials.
 func OpenStore(ctx context.Context, arg string, o StoreOptions) (*Store, error) {
 	if err := ctx.Err(); err != nil {
@@ -109,6 +109,8 @@ func openStore(ctx context.Context, arg string, o StoreOptions) (*Store, error) 
 	switch scheme, _, _ := strings.Cut(arg, "://"); {
 	case arg == "":
 		return nil, fmt.Errorf("an empty argument is %w: give the directory of a store", ErrUsage)
+	case !IsURL(arg) && o.Reading != nil && !o.Write:
+		return o.Reading.open(ctx, func() (*Store, error) { return openStoreDir(ctx, arg, o) })
 	case !IsURL(arg):
 		return openStoreDir(ctx, arg, o)
 	case scheme == "nfs":
@@ -157,16 +159,25 @@ func openStoreS3(ctx context.Context, arg string, o StoreOptions) (*Store, error
 	return &Store{Store: s, Text: arg, Fresh: s.Fresh()}, nil
 }
 
+// InUse reports whether err is that of a store which another process has. It says which, as far as that is known.
+func InUse(err error) bool {
+	_, held := errors.AsType[*layout.HeldError](err)
+	return held
+}
+
 // storeError is the error of a directory that could not be opened as a store, with what to do.
 func storeError(arg string, err error) error {
 	advice := ""
+	if held, ok := errors.AsType[*layout.HeldError](err); ok {
+		return fmt.Errorf("the store %s is in use: %w", arg, held)
+	}
 	switch {
 	case errors.Is(err, layout.ErrNoStore):
 		return &noStoreError{arg, noMarker}
 	case errors.Is(err, layout.ErrUnfit), errors.Is(err, object.ErrForeign):
 		return usageError{fmt.Errorf("%s: %w; give the directory of a store, or an empty one", arg, err)}
-	case errors.Is(err, object.ErrBusy):
-		advice = "; wait until that has ended"
+	case errors.Is(err, object.ErrBusy): // it can be reached, but not now
+		return fmt.Errorf("the store %s: %w", arg, err)
 	case errors.Is(err, syscall.EROFS), errors.Is(err, vfs.ErrROFS):
 		advice = "; its file system, or the export, is read-only: make it rw"
 	case errors.Is(err, fs.ErrPermission):

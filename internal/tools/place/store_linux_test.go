@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
 )
@@ -30,7 +32,7 @@ func TestOpenStoreDir(t *testing.T) {
 		if _, err := s.Put(t.Context(), "a", strings.NewReader("b"), object.PutOptions{Size: 1}); err != nil {
 			t.Error(err)
 		}
-		if _, err := OpenStore(t.Context(), at, StoreOptions{Write: true}); !errors.Is(err, ErrUnreachable) || !errors.Is(err, object.ErrBusy) {
+		if _, err := OpenStore(t.Context(), at, StoreOptions{Write: true}); errors.Is(err, ErrUnreachable) || !errors.Is(err, object.ErrBusy) || !strings.Contains(err.Error(), "is in use: it is open for writing by") {
 			t.Errorf("a second writer: %v", err)
 		}
 		r, err := OpenStore(t.Context(), at, StoreOptions{}) // beside the writer
@@ -71,4 +73,36 @@ func TestNoStoreDir(t *testing.T) {
 	if all, err := filepath.Glob(filepath.Join(dir, "*", "*")); err != nil || len(all) > 0 {
 		t.Errorf("there is %v, %v", all, err)
 	}
+}
+
+// TestReadingWaits: what reads a store of this host waits for what has that for itself, and says for whom.
+func TestReadingWaits(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "store")
+	synctest.Test(t, func(t *testing.T) {
+		alone, err := OpenStore(t.Context(), at, StoreOptions{Write: true, Alone: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newReader(time.Minute)
+		if _, err := OpenStore(t.Context(), at, StoreOptions{Reading: &r.Reading}); !InUse(err) || errors.Is(err, ErrUnreachable) {
+			t.Errorf("after a minute: %v", err)
+		}
+		const waits = "waiting: it waits until this has ended: the store "
+		r.told(t, waits)
+		note := r.Note
+		r.Note = func(kind, text string) {
+			note(kind, text)
+			if err := alone.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		s, err := OpenStore(t.Context(), at, StoreOptions{Reading: &r.Reading})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.told(t, waits, waits)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -2,11 +2,10 @@ package dir
 
 import (
 	"errors"
-	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/server/object/layout"
 )
 
@@ -33,17 +32,21 @@ func (s *Store) unsign() {
 
 // held is the error for a store that another process has open to write.
 func (s *Store) held(root *folder) error {
-	who := "another process"
+	held := new(layout.HeldError)
 	fd, err := openObject(root.fd, layout.HolderName)
 	if err == nil {
 		b := make([]byte, layout.MaxHolder+1)
 		n, err := readAt(fd, b, 0)
 		if h, ok := layout.ParseHolder(b[:n]); ok && err == nil {
-			who = h.String()
+			held.Holder = h
+		}
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err == nil { // it was written when the store was opened
+			held.Since = time.Unix(st.Mtim.Unix())
 		}
 		_ = unix.Close(fd) // nothing was written
 	}
-	return fmt.Errorf("%w: it is open for writing by %s", object.ErrBusy, who)
+	return held
 }
 
 // apart keeps readers and what removes objects apart, by a lock of the root directory that readers share. A
@@ -64,7 +67,7 @@ func (s *Store) apart(root *folder) error {
 	err = again(func() error { return unix.Flock(fd, how|unix.LOCK_NB) })
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK) && s.o.Alone:
-		return fmt.Errorf("%w: it is being read", object.ErrBusy)
+		return readBy(fd)
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return s.held(root)
 	}

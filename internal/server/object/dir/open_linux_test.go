@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -71,7 +72,7 @@ func TestLock(t *testing.T) {
 	path := memory(t)
 	s := reopen(t, path, Options{Create: true, Fanout: 1, Holder: layout.Holder{Host: "db1", PID: 17, Command: "nfsbox backup"}})
 	put(t, s, "key", "x")
-	if _, err := Open(path, Options{}); !errors.Is(err, object.ErrBusy) || !strings.Contains(err.Error(), "by nfsbox backup, process 17 on host db1") {
+	if _, err := Open(path, Options{}); !errors.Is(err, object.ErrBusy) || !strings.Contains(err.Error(), "by nfsbox backup, process 17 on host db1, since 20") {
 		t.Errorf("open for the second time: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(path, layout.HolderName), []byte("evil\x1b[31m"), 0o600); err != nil {
@@ -350,9 +351,21 @@ func TestAlone(t *testing.T) {
 		t.Fatal("beside a writer:", err)
 	}
 	shut(w)
-	if _, err := open(Options{Alone: true}); !errors.Is(err, object.ErrBusy) || !strings.Contains(err.Error(), "it is being read") {
-		t.Error("beside a reader:", err)
+	began := time.Now()
+	_, err = open(Options{Alone: true})
+	held, ok := errors.AsType[*layout.HeldError](err)
+	if !ok || !errors.Is(err, object.ErrBusy) || !held.Reading || held.Holder != layout.Self() || held.More != 0 ||
+		held.Since.After(began) || began.Sub(held.Since) > time.Hour {
+		t.Errorf("beside a reader: %v: %+v", err, held)
 	}
+	second, err := open(Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(Options{Alone: true}); !strings.Contains(err.Error(), "it is being read by "+layout.Self().String()+", since 20") || !strings.HasSuffix(err.Error(), ", and 1 more") {
+		t.Error("beside two readers:", err)
+	}
+	shut(second)
 	shut(r)
 	alone, err := open(Options{Alone: true})
 	if err != nil {

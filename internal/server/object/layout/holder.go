@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/nfsbox/nfsbox/internal/server/object"
 )
 
 const (
@@ -24,18 +27,53 @@ type Holder struct {
 	Command string // the program and its verb, without arguments
 }
 
-// Self is this process. Of its command line it has the program's name, and a first argument that
+// Self is this process.
+func Self() Holder { return OnHost(os.Getpid(), os.Args) }
+
+// OnHost is a process of this host. Of its command line it has the program's name, and a first argument that
 // is a plain word: what stands behind may be nobody else's business.
-func Self() Holder {
-	h := Holder{PID: os.Getpid(), Command: filepath.Base(os.Args[0])}
+func OnHost(pid int, args []string) Holder {
+	h := Holder{PID: pid}
 	if host, err := os.Hostname(); err == nil {
 		h.Host = host
 	}
-	if len(os.Args) > 1 && strings.Trim(os.Args[1], "abcdefghijklmnopqrstuvwxyz") == "" {
-		h.Command += " " + os.Args[1]
+	if len(args) > 0 {
+		h.Command = filepath.Base(args[0])
+	}
+	if len(args) > 1 && strings.Trim(args[1], "abcdefghijklmnopqrstuvwxyz") == "" {
+		h.Command += " " + args[1]
 	}
 	return h
 }
+
+// HeldError is an [object.ErrBusy]: other processes have the store, and keep this one out.
+type HeldError struct {
+	Reading bool      // they read it, and this one wanted it alone; else one has it open to write
+	Holder  Holder    // the first of them; zero: not known
+	Since   time.Time // when that began; zero: not known
+	More    int       // how many others there are
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	what, who := "it is open for writing by ", "another process"
+	if e.Reading {
+		what = "it is being read by "
+	}
+	if e.Holder != (Holder{}) {
+		who = e.Holder.String()
+		if !e.Since.IsZero() {
+			who += ", since " + e.Since.UTC().Format(time.RFC3339)
+		}
+	}
+	if e.More > 0 {
+		who += fmt.Sprintf(", and %d more", e.More)
+	}
+	return what + who
+}
+
+// Is reports whether target is [object.ErrBusy].
+func (e *HeldError) Is(target error) bool { return target == object.ErrBusy }
 
 // Append writes h: three lines, for people as well.
 func (h Holder) Append(b []byte) []byte {
