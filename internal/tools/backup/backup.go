@@ -182,6 +182,11 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 			r.readBack()
 		}
 	}
+	if r.w != nil {
+		if err := r.w.After(ctx, o.Meta.Name); err != nil {
+			return sum, fmt.Errorf("the snapshots of %s: %w", o.Meta.Name, err)
+		}
+	}
 	o.Meta.Time = o.Now()
 	info, err := o.FS.Info(ctx, o.Root, vfs.InfoLimits)
 	if err != nil {

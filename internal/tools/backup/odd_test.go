@@ -242,6 +242,45 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// TestTwoAtOnce has a backup begin and end while an earlier one is under way: ids say when each was begun, and the newest is the one that
+// was begun last. Two that are begun in one moment have ids of their own.
+func TestTwoAtOnce(t *testing.T) {
+	for name, by := range map[string]time.Duration{"later": time.Second, "at once": 0} {
+		t.Run(name, func(t *testing.T) {
+			slow, fast := newBed(t), newBed(t)
+			fast.store = slow.store
+			slow.file(slow.root, "f", "slow")
+			fast.file(fast.root, "f", "fast")
+			l, o := listen(t), slow.options()
+			o.Progress = l.Tracker
+			fast.now = slow.now
+			var during Summary
+			slow.fault = func(_ context.Context, op string, _ vfs.Handle) error {
+				if op == "read" && during.Snapshot == "" {
+					slow.after(time.Hour)
+					fast.after(by - time.Minute) // options adds it
+					during, _ = fast.backup()
+				}
+				return nil
+			}
+			sum, s := slow.run(o)
+			first, second := sum.Snapshot, during.Snapshot
+			if by == 0 {
+				first, second = second, first // both times are one, and the second to end has the next id
+			}
+			if first >= second || len(l.kinds["note clock"]) != 0 {
+				t.Errorf("the slow one is %s, the fast one %s: %v", sum.Snapshot, during.Snapshot, l.kinds)
+			}
+			if ref := s.Ref(); by > 0 && ref.ID != strings.ToLower(ref.Time.UTC().Format("20060102t150405.000z")) {
+				t.Errorf("%s was begun %v", ref.Text(), ref.Time)
+			}
+			if ref, err := snapshot.Find(t.Context(), slow.store, "t"); err != nil || ref.Text() != second {
+				t.Errorf("the newest is %s, %v", ref.Text(), err)
+			}
+		})
+	}
+}
+
 // TestDamagedBase damages each object of the base in turn, and wants the next backup that is verified to be whole all the same.
 func TestDamagedBase(t *testing.T) {
 	damaged := uint64(0)

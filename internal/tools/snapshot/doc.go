@@ -5,7 +5,7 @@
 //
 // A snapshot exists when its root object does, snapshots/NAME/ID: a line of JSON, and a line with the SHA-256
 // of the first. The root leads to all else, by the SHA-256 of what is stored. So nobody can change a part of
-// a snapshot without its root. ID is the time when the snapshot was begun. All other objects are content
+// a snapshot without its root. ID is the time when the snapshot was begun, or a later one ([Writer.After]). All other objects are content
 // (object.ContentKey):
 //
 //   - Pieces of files. Up to 256 KiB of data share packs of up to 32 MiB, and are ranges of them. Up to 8 MiB

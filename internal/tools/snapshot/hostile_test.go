@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -144,7 +145,7 @@ func forged(t testing.TB, lines string, objects ...[]byte) (*Snapshot, error) {
 	if r.Root, err = root.encode(nil); err != nil {
 		t.Fatal(err)
 	}
-	id, err := r.store(t.Context(), store)
+	id, err := r.store(t.Context(), store, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

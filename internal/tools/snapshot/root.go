@@ -39,24 +39,15 @@ type rootObject struct {
 	Packs []PackUse `json:"packs,omitempty"` // what is used of the packs; it may be missing
 }
 
-// store puts r under the first id that is free.
-func (r *rootObject) store(ctx context.Context, s object.Store) (id string, err error) {
+// store puts r under the first id that is free, from the one of its time on, or of least if that is later.
+func (r *rootObject) store(ctx context.Context, s object.Store, least time.Time) (id string, err error) {
 	b, err := r.encode()
 	if err != nil {
 		return "", err
 	}
 	at := r.Meta.Time.UTC()
-	all, err := ids(ctx, s, r.Meta.Name)
-	if err != nil {
-		return "", err
-	}
-	for _, id := range slices.Backward(all) { // the clock may have been set back
-		if last, err := timeOf(id); err == nil {
-			if next := last.Add(time.Millisecond); next.After(at) {
-				at = next
-			}
-			break
-		}
+	if at.Before(least) {
+		at = least
 	}
 	for range maxSameTime {
 		id = strings.ToLower(at.Format(idLayout))
@@ -267,6 +258,20 @@ func Find(ctx context.Context, s object.Store, text string) (Ref, error) {
 		return Ref{}, &IncompleteError{Name: name, Newest: name + "@" + all[len(all)-1]}
 	}
 	return Ref{}, fmt.Errorf("%s: %w", text, ErrNoSnapshot)
+}
+
+// afterAll is the first time that is later than those of all ids of a name; zero: it has none.
+func afterAll(ctx context.Context, s object.Store, name string) (time.Time, error) {
+	all, err := ids(ctx, s, name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, id := range slices.Backward(all) {
+		if last, err := timeOf(id); err == nil {
+			return last.Add(time.Millisecond), nil
+		}
+	}
+	return time.Time{}, nil
 }
 
 // ids are the ids of a name, in the order of their times.

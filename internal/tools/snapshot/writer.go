@@ -21,6 +21,7 @@ type Writer struct {
 	cuts  chan []byte // buffers of files that are cut; nil: not made yet
 
 	prove func(ctx context.Context) error // before a root is put, and behind it
+	least time.Time                       // that the id says
 
 	partSize, maxDirHeld int // tests have others than the constants
 
@@ -64,6 +65,13 @@ func (w *Writer) Plain() { w.sink.plain = true }
 // Prove has prove called before a root is put, which an error forbids, and behind it, when an error has it taken back: it may have taken
 // a while to be put. It is set before all else.
 func (w *Writer) Prove(prove func(ctx context.Context) error) { w.prove = prove }
+
+// After has the id of the snapshot be later than all that name has by now, also where the clock was set back. It is called before the clock
+// is asked for when the snapshot is begun: then ids are in the order in which snapshots were begun, whichever of them ends first.
+func (w *Writer) After(ctx context.Context, name string) (err error) {
+	w.least, err = afterAll(ctx, w.store, name)
+	return err
+}
 
 // Written says how many bytes the store got, and how many of what was written it had.
 func (w *Writer) Written() (stored, had int64) { return w.sink.stored.Load(), w.sink.dup.Load() }
@@ -128,7 +136,7 @@ func (l *Looked) Covers(other *Looked, of vfs.Type) bool {
 }
 
 // Finish makes the snapshot visible. root is the entry of its top directory, closed. The id of the snapshot
-// is its time, or if another of the name has that or a later one, a little more than the latest. After an error there is no snapshot, but after
+// is its time, or where [Writer.After] demands it a later one; and if another of the name has that, a few milliseconds more. After an error there is no snapshot, but after
 // object.ErrUnknownOutcome there may be.
 func (w *Writer) Finish(ctx context.Context, m Meta, root *Entry) (id string, err error) {
 	if err := w.packs.flush(ctx); err != nil {
@@ -151,7 +159,7 @@ func (w *Writer) Finish(ctx context.Context, m Meta, root *Entry) (id string, er
 	}
 	r.Packs = uses
 	err = w.proved(ctx, func() (key string, err error) {
-		id, err = r.store(ctx, w.store)
+		id, err = r.store(ctx, w.store, w.least)
 		return rootKey(m.Name, id), err
 	})
 	if err != nil {
