@@ -171,10 +171,11 @@ func (r *cpRun) resumes() error {
 			return err
 		}
 	}
-	what := "it goes on with the copy that was broken off on "
+	what := "it goes on with the "
 	if !same {
-		what = "it does not go on with another one, as DEST is not the directory of the copy that was broken off on "
+		what = "it does not go on with another one, as DEST is not the directory of the "
 	}
+	what += r.does() + u.ended()
 	if !r.NoResume {
 		r.tracker.Report(progress.Event{Type: "note", Message: what + u.at.Local().Format(time.DateTime) + "; --no-resume begins anew"})
 	}

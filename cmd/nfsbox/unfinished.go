@@ -180,6 +180,15 @@ func (u *unfinished) load() {
 	}
 }
 
+// ended is how the run before has ended, as far as it has said so.
+func (u *unfinished) ended() string {
+	was := jobs.Dir{Root: u.dir}
+	if was.Load() == nil && was.Job.State == jobs.Failed && was.Job.Error == "" {
+		return " of which items failed on "
+	}
+	return " that was broken off on "
+}
+
 // lastEntry is when the run was last known to be at work.
 func lastEntry(dir *os.Root) (at time.Time) {
 	for _, name := range [...]string{job.RecordFile, job.PartsFile, begunFile} {

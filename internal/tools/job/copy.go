@@ -117,7 +117,7 @@ type Summary struct {
 	Nodes       uint64 `json:"nodes"`     // devices, pipes, sockets
 	Bytes       uint64 `json:"bytes"`     // of the files
 	Skipped     uint64 `json:"skipped"`   // files that an earlier run had done
-	Unchanged   uint64 `json:"unchanged"` // objects that a sync has found as they should be, and directories that were there, whatever came into them
+	Unchanged   uint64 `json:"unchanged"` // objects that a sync, or a run that goes on, has found as they should be, and directories that were there, whatever came into them
 	Deleted     uint64 `json:"deleted"`   // objects that the source does not have, directories too
 	ToDelete    uint64 `json:"to_delete"` // objects that a sync had to delete, counted before with a bound on them; 0 without
 	AttrsSet    uint64 `json:"attrs_set"` // of Skipped and Unchanged, those that got their owner, mode, time, list or extended attributes again

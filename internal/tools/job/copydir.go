@@ -74,7 +74,10 @@ func (j *copyJob) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (jo
 }
 
 // joins reports whether directories of the destination are listed beside those of the source.
-func (j *copyJob) joins() bool { return j.o.Sync != nil || j.record != nil && j.record.resumed }
+func (j *copyJob) joins() bool { return j.o.Sync != nil || j.goesOn() }
+
+// goesOn reports whether an earlier run has copied something, by the record.
+func (j *copyJob) goesOn() bool { return j.record != nil && j.record.resumed }
 
 // enterTree makes or takes the root of the copy.
 func (j *copyJob) enterTree(ctx context.Context, d *delta.Dir) error {

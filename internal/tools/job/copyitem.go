@@ -104,8 +104,12 @@ func (j *copyJob) other(
 		return object{}, err
 	}
 	j.lost(res.Lost, s.path(dst.Name))
-	j.progress.Add(c, 1)
-	j.tell(s.path(dst.Name))
+	if j.goesOn() && res.Kept {
+		j.needsNothing(&src.Attr)
+	} else {
+		j.progress.Add(c, 1)
+		j.tell(s.path(dst.Name))
+	}
 	copied := object{handle: res.Handle, attr: res.Attr}
 	if j.replaced(ctx, s, &src, &res.Source) {
 		copied = object{}
@@ -218,6 +222,8 @@ func (j *copyJob) link(ctx context.Context, s *dirState, l *linked, src transfer
 	}
 	copied, err := j.makeLink(ctx, s, l, &src, dst, there)
 	switch {
+	case err == nil && j.goesOn() && hasLink(&l.copy.attr, there):
+		j.needsNothing(&src.Attr)
 	case err == nil:
 		j.progress.Add(progress.Hardlinks, 1)
 		j.tell(s.path(dst.Name))

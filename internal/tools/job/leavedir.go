@@ -142,7 +142,7 @@ func (j *copyJob) leave(ctx context.Context, d *delta.Dir, s *dirState, incomple
 func (j *copyJob) countDir(s *dirState) {
 	switch {
 	case s.was != nil:
-	case j.o.Sync != nil && s.joined:
+	case s.joined:
 		j.needsNothing(&vfs.Attr{Type: vfs.TypeDir})
 	default:
 		j.progress.Add(progress.Dirs, 1)

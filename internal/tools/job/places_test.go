@@ -73,7 +73,7 @@ func remote(t testing.TB, f vfs.FS) *tree {
 }
 
 // TestPlaces copies a tree from everywhere to everywhere, verifies it there, and
-// does it again with a record.
+// does it again with a record: then nothing is copied, and all is counted as what it is.
 func TestPlaces(t *testing.T) {
 	places := map[string]func(t testing.TB) *tree{
 		"memory":       func(t testing.TB) *tree { return mem(t, memfs.Options{Mode: 0o777}) },
@@ -91,13 +91,18 @@ func TestPlaces(t *testing.T) {
 				src.make("names/\xff\n", vfs.CreateHow{Type: vfs.TypeDir, Set: mode(0o750)})
 				src.settle()
 				dir := recordDir(t)
+				var first Summary
 				for i := range 2 {
 					o, v := options(t, src, dst, "copy")
 					o.Owner, o.Verify, o.Record = false, true, dir
 					s, err := Copy(t.Context(), o)
-					if s.ExitCode(err) != ExitDone || (s.Skipped > 0) != (i > 0) || s.Hardlinks != 1 {
+					if s.ExitCode(err) != ExitDone || (s.Skipped > 0) != (i > 0) || s.Hardlinks != uint64(1-i) {
 						t.Fatalf("%v, %+v\n%s", err, s, v)
 					}
+					if i > 0 && (s.Files+s.Dirs+s.Symlinks+s.Nodes > 0 || s.Skipped != first.Files || s.Unchanged != first.Dirs+first.Symlinks+first.Nodes+1) {
+						t.Fatalf("done again: %+v, at first %+v", s, first)
+					}
+					first = s
 					verified, err := Verify(t.Context(), VerifyOptions{
 						Source: o.Source, Dest: Place{dst.fs, dst.at("copy")}, Pool: o.Pool, Now: o.Now, Progress: o.Progress,
 					})

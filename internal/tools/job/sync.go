@@ -82,8 +82,7 @@ func (j *copyJob) keepsAll() bool { return j.o.Sync != nil && j.o.Sync.Existing 
 // keepsDir reports whether a directory stays as it is. One that an earlier run has made, and not finished, is closed;
 // whether it has made the copy's root, nobody knows, and so that is finished.
 func (j *copyJob) keepsDir(s *dirState) bool {
-	resumed := j.record != nil && j.record.resumed
-	return j.keepsAll() && !s.created && !(resumed && (s.closed || s.dir != nil && s.dir.Parent == nil))
+	return j.keepsAll() && !s.created && !(j.goesOn() && (s.closed || s.dir != nil && s.dir.Parent == nil))
 }
 
 // touch notes that something in a directory is to be changed, and lets us do so: its mode may forbid

@@ -121,7 +121,9 @@ func (n *node) placeOnce(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	if same {
-		return n.finish(ctx, h, &attr)
+		res, err := n.finish(ctx, h, &attr)
+		res.Kept = true
+		return res, err
 	}
 	if n.link != nil {
 		if err := n.link.Spares(ctx, n.dst.FS, h, &attr); err != nil {

@@ -150,6 +150,7 @@ type Result struct {
 	Bytes    uint64   // the size of the file
 	Resumed  uint64   // of them, those that an earlier copy had copied (Target.Part)
 	Verified bool
+	Kept     bool // a link or node that was there already
 	Grew     bool // the source grew meanwhile: the copy has what was there at first
 	Lost     Lost
 	Listed   bool     // the source has access control lists that its mode does not tell
