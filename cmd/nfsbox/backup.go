@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/base/filter"
+	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/tools/backup"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
@@ -164,6 +165,9 @@ func (c *backupCmd) all(e *env, o backup.Options, sum *backupSummary) (err error
 	sum.Summary, err = backup.Leased(e.ctx, o, lease.OfCommand("backup", randReader(e.rand)))
 	if err != nil {
 		err = fmt.Errorf("back up %s to %s: %w", src.Text, c.Store, err)
+	}
+	if errors.Is(err, object.ErrNoSpace) {
+		err = &advised{err, "make room for STORE, as by nfsbox snapshots forget and prune, and run the same command again"}
 	}
 	if place.Lost(err) {
 		return &exitError{exitUnreachable, err}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/nfsbox/nfsbox/internal/server/object"
 	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/snapshot/lease"
 	"github.com/nfsbox/nfsbox/internal/tools/upkeep"
@@ -16,6 +17,7 @@ type snapshotsPruneCmd struct {
 	Store  string `arg:"" place:"" name:"STORE" help:"The store."`
 	DryRun bool   `name:"dry-run" short:"n" help:"Change nothing: say what would be removed."`
 	All    bool   `help:"Remove everything if the store has no snapshot at all."`
+	Young  bool   `help:"Remove also what is younger than an hour, as a backup has left it that has filled the disk."`
 	Wait   bool   `help:"Wait for backups, restores and checks that are under way, for a day at most, and do not give way."`
 	snapshotsFlags
 	progressFlags
@@ -31,10 +33,20 @@ What was killed counts for ten minutes. Nothing is removed if a snapshot cannot 
 place of one: what it needs is not known. The message says what to do. Nor is anything removed if the store has no
 snapshot, as it may be another one than was meant: --all says that it is.
 
-What is younger than an hour stays for the next time.
+What is younger than an hour stays for the next time: a host may have fallen asleep right before it puts something that
+needs it. --young removes that as well, where no host of those that use the store is asleep. What a backup has stored
+that ended early is needed, as the next one goes on from it, until forget --partial.
 
   nfsbox snapshots prune -n /backup
   nfsbox snapshots prune --wait /backup`
+}
+
+func (c *snapshotsPruneCmd) options() upkeep.PruneOptions {
+	o := upkeep.PruneOptions{DryRun: c.DryRun, All: c.All}
+	if c.Young {
+		o.Grace = -1
+	}
+	return o
 }
 
 // pruneSummary is the last event of snapshots prune.
@@ -52,7 +64,7 @@ func (c *snapshotsPruneCmd) Run(e *env) error {
 	})
 	r.waits, r.held = c.Wait, "run it again when that has ended; prune waits for it with --wait"
 	return c.lookWith(r, c.Store, place.StoreOptions{Write: !c.DryRun, Existing: true, Alone: !c.DryRun}, func(r *storeRun) (err error) {
-		sum.PruneSummary, err = r.prune(upkeep.PruneOptions{DryRun: c.DryRun, All: c.All}, &c.progressFlags)
+		sum.PruneSummary, err = r.prune(c.options(), &c.progressFlags)
 		if errors.Is(err, upkeep.ErrEmpty) {
 			err = refused(err)
 		}
@@ -69,6 +81,9 @@ func (r *storeRun) prune(o upkeep.PruneOptions, f *progressFlags) (sum upkeep.Pr
 	}
 	o.Progress = f.tracker(r)
 	sum, err = upkeep.Prune(r.e.ctx, r.store, o)
+	if errors.Is(err, object.ErrNoSpace) {
+		err = &advised{err, "a prune needs two blocks there, for its name and its lease: forget snapshots first, or remove something else"}
+	}
 	err = errors.Join(err, o.Progress.Finish(nil))
 	if !r.json && !f.Quiet {
 		r.pruned(&sum)

@@ -220,3 +220,29 @@ func (s *staying) Delete(ctx context.Context, key string) error {
 	}
 	return s.link.Delete(ctx, key)
 }
+
+// full is a store that has no room for content any more.
+type full struct{ object.Store }
+
+func (f full) Put(ctx context.Context, key string, r io.Reader, o object.PutOptions) (object.Info, error) {
+	if strings.HasPrefix(key, "sha256/") {
+		return object.Info{}, object.Fail("put", key, object.ErrNoSpace)
+	}
+	return f.Store.Put(ctx, key, r, o)
+}
+
+// TestFullStore: a backup that the store has no room for gives its lease back, so that a prune can make room at once.
+func TestFullStore(t *testing.T) {
+	b := newBed(t)
+	b.file(b.root, "f", "content")
+	o := b.options()
+	o.Store = full{b.store}
+	how := lease.Options{Now: time.Now, Rand: crand.Reader, Host: "host"}
+	if _, err := Leased(t.Context(), o, how); !errors.Is(err, object.ErrNoSpace) {
+		t.Fatal(err)
+	}
+	how.Host = "another" // which cannot see that a process has gone
+	if _, err := upkeep.Prune(t.Context(), b.store, upkeep.PruneOptions{All: true, Grace: -1, Lease: how}); err != nil {
+		t.Error(err)
+	}
+}
