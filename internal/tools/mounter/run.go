@@ -166,9 +166,12 @@ func (o *Options) tryOne(ctx context.Context) (*place.Place, error) {
 	return nil, errors.Join(err, p.Close())
 }
 
-// passing reports whether an error may pass: the server has said nothing. That there is no store is an answer, and so is one that may not
-// be read.
+// passing reports whether an error may pass: the server has said nothing, or a prune has the store for itself. That there is no store is
+// an answer, and so is one that may not be read.
 func passing(err error) bool {
+	if place.InUse(err) {
+		return true
+	}
 	if _, none := errors.AsType[*place.NoExport](err); none || !errors.Is(err, place.ErrUnreachable) || errors.Is(err, place.ErrNoStore) {
 		return false
 	}

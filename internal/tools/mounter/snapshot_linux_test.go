@@ -193,3 +193,15 @@ func TestElse(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestInUsePasses: a snapshot of a store that a prune has for itself is tried again.
+func TestInUsePasses(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "store")
+	alone, err := place.OpenStore(t.Context(), at, place.StoreOptions{Write: true, Alone: true})
+	expect.OK(t, err)
+	_, err = place.OpenStore(t.Context(), at, place.StoreOptions{})
+	if !passing(err) {
+		t.Error(err)
+	}
+	expect.OK(t, alone.Close())
+}
