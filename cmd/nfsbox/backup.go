@@ -116,7 +116,7 @@ func (c *backupCmd) Run(e *env) (err error) {
 
 // goOn says how a backup that was broken off goes on.
 func (c *backupCmd) goOn(e *env, partial bool, err error) {
-	if errors.Is(err, backup.ErrEmpty) {
+	if errors.Is(err, backup.ErrEmpty) || errors.Is(err, backup.ErrItself) {
 		return // the same command would come to the same
 	}
 	if err == nil || c.DryRun || !c.begun || !interrupted(e) && told(err) {
@@ -166,7 +166,10 @@ func (c *backupCmd) all(e *env, o backup.Options, sum *backupSummary) (err error
 	if err != nil {
 		err = fmt.Errorf("back up %s to %s: %w", src.Text, c.Store, err)
 	}
-	if errors.Is(err, object.ErrNoSpace) {
+	switch {
+	case errors.Is(err, backup.ErrItself):
+		err = refused(err)
+	case errors.Is(err, object.ErrNoSpace):
 		err = &advised{err, "make room for STORE, as by nfsbox snapshots forget and prune, and run the same command again"}
 	}
 	if place.Lost(err) {

@@ -205,7 +205,7 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 	defer stop()
 	r.store = lasting
 	id, err := r.take(ctx)
-	if !errors.Is(err, ErrEmpty) { // what an earlier one has left stays
+	if !errors.Is(err, ErrEmpty) && !errors.Is(err, ErrItself) { // what an earlier one has left stays
 		sum.Partial = r.leave(err)
 	}
 	r.fill(&sum)

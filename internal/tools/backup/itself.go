@@ -16,19 +16,22 @@ import (
 // exports it. Nor do attributes alone, as two file systems may have the same file ids: equal ones are a suspicion. The lease of this
 // backup settles it, whose name no other store has.
 
-// isStore reports whether d is the directory that the store lies in. A dry run, which stores nothing, has no lease: it takes for
+// ErrItself says that the directory is the one that the store lies in. There is no snapshot: each would have all before it.
+var ErrItself = errors.New("it is the store itself, and no snapshot was made")
+
+// isStore reports whether a directory is the one that the store lies in. A dry run, which stores nothing, has no lease: it takes for
 // the store what has its file id, and is one.
-func (r *run) isStore(ctx context.Context, d *delta.Dir) (bool, error) {
-	if at := &r.o.StoreDir; !at.Has(vfs.MaskFileID) || !d.Attr.Has(vfs.MaskFileID) || at.FileID != d.Attr.FileID {
+func (r *run) isStore(ctx context.Context, dir vfs.Handle, a *vfs.Attr) (bool, error) {
+	if at := &r.o.StoreDir; !at.Has(vfs.MaskFileID) || !a.Has(vfs.MaskFileID) || at.FileID != a.FileID {
 		return false, nil
 	}
 	if r.o.Mark == "" {
-		h, err := r.below(ctx, d.Handle, layout.MarkerName)
+		h, err := r.below(ctx, dir, layout.MarkerName)
 		return !h.IsZero(), err
 	}
 	for fanout := 1; fanout <= layout.MaxFanout; fanout++ {
 		folder, mark := layout.Layout{Fanout: fanout}.Split(r.o.Mark)
-		h, err := r.below(ctx, d.Handle, strings.Split(folder, "/")...)
+		h, err := r.below(ctx, dir, strings.Split(folder, "/")...)
 		if h.IsZero() {
 			if err != nil {
 				return false, err
@@ -62,5 +65,13 @@ func (r *run) below(ctx context.Context, h vfs.Handle, names ...string) (vfs.Han
 	return h, nil
 }
 
-// leaveStore leaves the store out.
-func (r *run) leaveStore(path string) { r.note("left_out", path, "the store itself is left out") }
+// leaveStore leaves the store out, unless it is all that there is: what Enter returns for it.
+func (r *run) leaveStore(d *delta.Dir) error {
+	if d.Parent == nil {
+		return ErrItself
+	}
+	r.noteStore(d.Path(""))
+	return walk.ErrSkipDir
+}
+
+func (r *run) noteStore(path string) { r.note("left_out", path, "the store itself is left out") }

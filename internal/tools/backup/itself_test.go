@@ -2,6 +2,7 @@ package backup
 
 import (
 	crand "crypto/rand"
+	"errors"
 	"testing"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
@@ -51,6 +52,14 @@ func TestStoreInTree(t *testing.T) {
 		}
 		if sum := leased(in, true); sum.Files != files || sum.Dirs != dirs {
 			t.Errorf("a dry run: %+v", sum)
+		}
+		itself := b.options()
+		itself.Root = in
+		if itself.StoreDir, _ = b.fs.GetAttr(t.Context(), in, vfs.MaskV3); itself.StoreDir.FileID == 0 {
+			t.Fatal("no file id")
+		}
+		if sum, err := Leased(t.Context(), itself, lease.Options{Now: b.time, Rand: crand.Reader, Host: "host"}); !errors.Is(err, ErrItself) || sum.Snapshot != "" || sum.Partial {
+			t.Errorf("of the store: %v, %+v", err, sum)
 		}
 		// What only has the id of the store's directory, as on another file system, and is a store, is not it.
 		sum := leased(other, false)

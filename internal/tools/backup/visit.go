@@ -48,7 +48,7 @@ func (r *run) descend(child *delta.Dir) bool {
 	if r.o.Leave == "" || child.Path("") != r.o.Leave {
 		return true
 	}
-	r.leaveStore(r.o.Leave)
+	r.noteStore(r.o.Leave)
 	return false
 }
 
@@ -56,24 +56,22 @@ func (r *run) descend(child *delta.Dir) bool {
 func (r *run) Enter(ctx context.Context, d *delta.Dir, there *vfs.Entry) (right vfs.Handle, err error) {
 	f := &folder{path: pathIn(d), e: &snapshot.Entry{Name: d.Name, Attr: d.Attr}}
 	d.Data = f
-	if d.Parent != nil {
-		switch is, err := r.isStore(ctx, d); {
-		case err != nil:
-			return right, cmp.Or(r.failed(ctx, d.Path(""), gone(err)), walk.ErrSkipDir)
-		case is:
-			r.leaveStore(d.Path(""))
-			return right, walk.ErrSkipDir
-		}
-	}
-	r.o.Progress.Add(progress.FoundItems, 1)
 	if !d.Attr.Has(vfs.MaskV3) || d.Parent == nil {
 		f.e.Attr, err = r.o.FS.GetAttr(ctx, d.Handle, vfs.MaskV3)
-		if err != nil && d.Parent != nil {
-			return right, cmp.Or(r.failed(ctx, d.Path(""), gone(err)), walk.ErrSkipDir)
+	}
+	if err == nil {
+		is, serr := r.isStore(ctx, d.Handle, &f.e.Attr)
+		if is {
+			return right, r.leaveStore(d)
 		}
-		if err != nil {
-			return right, sourceFailed(err)
-		}
+		err = serr
+	}
+	r.o.Progress.Add(progress.FoundItems, 1)
+	if err != nil && d.Parent != nil {
+		return right, cmp.Or(r.failed(ctx, d.Path(""), gone(err)), walk.ErrSkipDir)
+	}
+	if err != nil {
+		return right, sourceFailed(err)
 	}
 	if r.was != nil {
 		if d.Parent == nil {
