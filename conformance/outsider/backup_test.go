@@ -445,8 +445,22 @@ func TestBackupOnFullDisk(t *testing.T) {
 	v.mount("tmpfs", disk, "tmpfs", "size=4m")
 	v.store = filepath.Join(disk, "store")
 	r := v.run(v.backup()...)
-	if r.status == 0 || r.status == 1 || !strings.Contains(r.stderr, "no space left") {
+	if r.status == 0 || r.status == 1 || !strings.Contains(r.stderr, "no space left") || !strings.Contains(r.stderr, "-> make room for STORE") {
 		t.Errorf("exit status %d:\n%s", r.status, r.stderr)
+	}
+	// What it has stored can be removed at once, but where not even a lease has room.
+	v.run("snapshots", "forget", "--partial", "--name", "t", v.store)
+	filler := filepath.Join(disk, "filler")
+	if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	prune := []string{"snapshots", "prune", "--all", "--young", "--no-progress", v.store}
+	if r := v.run(prune...); r.status != 2 || !strings.Contains(r.stderr, "needs two blocks") {
+		t.Errorf("a prune without room: exit status %d:\n%s", r.status, r.stderr)
+	}
+	v.no(os.Remove(filler))
+	if r := v.must(0, prune...); !strings.Contains(r.stderr, "removed: ") || strings.Contains(r.stderr, "young") {
+		t.Errorf("a prune: %s", r.stderr)
 	}
 	v.no(syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, "size=64m"))
 	v.must(0, v.backup()...)
