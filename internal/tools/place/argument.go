@@ -62,6 +62,25 @@ func withPort(arg string) string {
 	return u.String()
 }
 
+// withScheme is the URL of nfs//HOST/PATH, which is no place: "" for others, and where this host has that.
+func withScheme(arg string) string {
+	rest, ok := strings.CutPrefix(arg, "nfs//")
+	if !ok || rest == "" || exists("nfs") {
+		return ""
+	}
+	return "nfs://" + rest
+}
+
+// meantHost is the URL that was meant by nfs:/HOST/PATH, which is PATH of a host called nfs: "" for others.
+func meantHost(u *nfsbox.URL) string {
+	host, path, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+	if u.Host != "nfs" || u.Port != 0 || host == "" {
+		return ""
+	}
+	meant := nfsbox.URL{Host: host, Path: "/" + path}
+	return meant.String()
+}
+
 // spelled is the path that an argument spells; of a URL, without its query.
 func spelled(arg string) string {
 	if !IsURL(arg) {

@@ -160,8 +160,8 @@ func TestSpelled(t *testing.T) {
 // TestNoExport: an error names the export that was meant, or those that there are.
 func TestNoExport(t *testing.T) {
 	for _, c := range []struct{ url, exports, below, advice string }{
-		{"nfs://h/", "/srv/b /srv/a /home", "home srv/a srv/b", "which nfsbox ls lists: home, srv/a, srv/b"},
-		{"nfs://h/srv/", "/srv/b /srv/a/ /home /srvx", "a b", "which nfsbox ls lists: a, b"},
+		{"nfs://h/", "/srv/b /srv/a /home", "home srv/a srv/b", "which nfsbox ls lists: home, srv/a, srv/b; give one of them, as nfs://h/home"},
+		{"nfs://h/srv/", "/srv/b /srv/a/ /home /srvx", "a b", "which nfsbox ls lists: a, b; give one of them, as nfs://h/srv/a"},
 		{"nfs://h/exprot/a/b?uid=0", "/home /export", "", "did you mean nfs://h/export/a/b?uid=0?"},
 		{"nfs://h/srv/hoem/x", "/srv/home /srv/other", "", "did you mean nfs://h/srv/home/x?"},
 		{"nfs://h/Export", "/export", "", "did you mean nfs://h/export?"},
@@ -175,12 +175,35 @@ func TestNoExport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &NoExport{URL: u, Exports: strings.Fields(c.exports)}
+		e := &NoExport{URL: u, arg: c.url, Exports: strings.Fields(c.exports), err: vfs.ErrNoEnt}
+		if got, first, some := e.Error(), c.url+": the server exports no such path: it exports /", c.exports != ""; strings.HasPrefix(got, first) != some {
+			t.Errorf("%s: %s", c.url, got)
+		}
 		if got := strings.Join(e.Below(), " "); got != c.below {
 			t.Errorf("%s: %q is below, want %q", c.url, got, c.below)
 		}
 		if got := e.Advice(); !strings.Contains(got, c.advice) {
 			t.Errorf("%s: %q, want %q", c.url, got, c.advice)
+		}
+	}
+}
+
+// TestSchemeMeant: what lacks a part of nfs:// is told with the URL that was meant.
+func TestSchemeMeant(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for arg, want := range map[string]string{"nfs//h": "nfs://h", "nfs//h/x": "nfs://h/x", "nfs//": "", "nfs/h": "", "x//h": ""} {
+		_, err := Open(t.Context(), arg, Options{})
+		if (err != nil && strings.Contains(err.Error(), "did you mean "+want+"?")) != (want != "") || want != "" && !errors.Is(err, ErrUsage) {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+	for arg, want := range map[string]string{"nfs:/127.0.0.1/x": "nfs://127.0.0.1/x", "nfs:/h": "nfs://h/", "nfs:/": "", "h:/x": "", "nfs://nfs:1/h/x": ""} {
+		u, err := nfsbox.ParseURL(Meant(arg))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := meantHost(u); got != want {
+			t.Errorf("%s: %q, want %q", arg, got, want)
 		}
 	}
 }

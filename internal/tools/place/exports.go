@@ -24,13 +24,19 @@ const maxNamed = 5
 // It is ErrUnreachable.
 type NoExport struct {
 	URL     *nfsbox.URL
+	arg     string
 	Exports []string // the exports' paths, as the server wrote them
 	LeftOut error    // exports that nobody can mount, which the list has as well; nil: none
 	err     error
 }
 
-// Error implements error.
-func (e *NoExport) Error() string { return e.err.Error() }
+// Error implements error. The server was reached: what it exports is said in the place of its refusal.
+func (e *NoExport) Error() string {
+	if len(e.Exports) == 0 {
+		return e.err.Error()
+	}
+	return fmt.Sprintf("%s: the server exports no such path: it exports %s", e.arg, e.named(e.Exports))
+}
 
 // Unwrap returns the cause.
 func (e *NoExport) Unwrap() error { return e.err }
@@ -53,7 +59,7 @@ func notExported(ctx context.Context, arg string, o Options, err error) error {
 	if xerr != nil && !odd || len(list) == 0 && forbidden { // the list may be a secret, too
 		return err
 	}
-	e := &NoExport{URL: u, err: err}
+	e := &NoExport{URL: u, arg: arg, err: err}
 	if odd {
 		e.LeftOut = left
 	}
@@ -83,6 +89,11 @@ func (e *NoExport) Below() (names []string) {
 	return slices.Compact(names)
 }
 
+// firstBelow is the URL of the first of them.
+func (e *NoExport) firstBelow() string {
+	return e.At(strings.TrimRight(e.URL.Path, "/") + "/" + e.Below()[0])
+}
+
 // At is the URL with another path.
 func (e *NoExport) At(path string) string {
 	u := *e.URL
@@ -98,7 +109,7 @@ func (e *NoExport) Advice() string {
 	case len(e.Exports) == 0:
 		return "the server exports nothing: " + fault.ExportIt
 	case len(e.Below()) > 0:
-		return "this is no export, and there are some below it, which nfsbox ls lists: " + e.named(e.Below())
+		return "this is no export, and there are some below it, which nfsbox ls lists: " + e.named(e.Below()) + "; give one of them, as " + e.firstBelow()
 	case path != "":
 		return "did you mean " + e.At(path) + "?"
 	}

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path"
 	"path/filepath"
@@ -124,7 +125,8 @@ func Open(ctx context.Context, arg string, o Options) (*Place, error) {
 // openNFS opens a URL. absent says that an arg which means a directory may name one that is not
 // there.
 func openNFS(ctx context.Context, arg string, absent bool, o Options) (*Place, error) {
-	if _, err := nfsbox.ParseURL(arg); err != nil {
+	u, err := nfsbox.ParseURL(arg)
+	if err != nil {
 		return nil, usageError{err}
 	}
 	c, err := nfsbox.Dial(ctx, arg, o.Dial...)
@@ -141,6 +143,9 @@ func openNFS(ctx context.Context, arg string, absent bool, o Options) (*Place, e
 	}
 	if cerr := ctx.Err(); err != nil && cerr != nil {
 		return nil, fmt.Errorf("%s: %w", arg, cerr) // whether it can be reached, nobody knows
+	}
+	if noHost, ok := errors.AsType[*net.DNSError](err); ok && noHost.IsNotFound && meantHost(u) != "" {
+		return nil, fmt.Errorf("%s: %w: no host has the name nfs; did you mean %s?", arg, ErrUnreachable, meantHost(u))
 	}
 	if err != nil {
 		return nil, notExported(ctx, arg, o, fmt.Errorf("%s: %w: %w", arg, ErrUnreachable, err))
@@ -192,6 +197,9 @@ func OpenName(ctx context.Context, arg string, o Options) (*Place, error) {
 func openLocal(arg string, o Options) (*Place, error) {
 	if url := withPort(arg); url != "" {
 		return nil, fmt.Errorf("%s is %w: no such directory is here; if it is a server's, say %s", arg, ErrUsage, url)
+	}
+	if url := withScheme(arg); url != "" {
+		return nil, fmt.Errorf("%s is %w; did you mean %s?", arg, ErrUsage, url)
 	}
 	root, rest, err := splitLocal(arg, o.Follow)
 	if err != nil {
