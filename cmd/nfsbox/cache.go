@@ -49,8 +49,10 @@ func (c *cacheCmd) Validate() error {
 	switch {
 	case (c.Do == "pin" || c.Do == "unpin") && len(c.IDs) == 0:
 		return fmt.Errorf("%s what? nfsbox cache ls has the IDs", c.Do)
+	case c.Do == "check" && len(c.IDs) > 0:
+		return fmt.Errorf("check takes a configuration as --cache-config %s", quoteArg(c.IDs[0]))
 	case c.Do != "pin" && c.Do != "unpin" && c.Do != "flush" && len(c.IDs) > 0:
-		return fmt.Errorf("%s is about the whole cache: %q is too much", c.Do, c.IDs[0])
+		return fmt.Errorf("%s is about the whole cache, and takes its directory as --dir %s", c.Do, quoteArg(c.IDs[0]))
 	}
 	_, err := c.ids()
 	return err
@@ -61,7 +63,7 @@ func (c *cacheCmd) ids() ([]uint64, error) {
 	for i, s := range c.IDs {
 		id, err := strconv.ParseUint(s, 16, 64)
 		if err != nil || len(s) != 16 {
-			return nil, fmt.Errorf("%q is no ID: 16 hexadecimal digits, as nfsbox cache ls has them", s)
+			return nil, fmt.Errorf("%q is no ID: 16 hexadecimal digits, as nfsbox cache ls has them; the directory of a cache is given as --dir", s)
 		}
 		ids[i] = id
 	}
@@ -169,14 +171,14 @@ func (c *cacheCmd) status(out *output, cfg *conf.Config) error {
 		use = "; a process has it open"
 	}
 	return out.text(fmt.Sprintf(`%s%s
-kept            %s files, %s%s
+kept            %s, %s%s
 hits            %s reads, %s
 misses          %s reads, %s of them because the server was quicker than the disk
 written         %s
 stale           %s entries of which the server had another version
 damaged         %s entries, and %s granules with a wrong checksum
 culled          %s entries, and no room for %s granules
-`, progress.Clean(path), use, progress.Count(uint64(v.Entries)), progress.Size(uint64(v.Bytes)), room,
+`, progress.Clean(path), use, filesText(v.Entries), progress.Size(uint64(v.Bytes)), room,
 		progress.Count(v.Hits), progress.Size(v.BytesHit), progress.Count(v.Misses), progress.Count(v.Bypassed), progress.Size(v.BytesFilled),
 		progress.Count(v.Stale), progress.Count(v.Damaged), progress.Count(v.BadChecksums), progress.Count(v.Culled), progress.Count(v.Refused)))
 }

@@ -166,13 +166,21 @@ func localText(s *nfsbox.LocalIOStats) string {
 
 // cacheText says what the cache has done, in all its runs.
 func cacheText(s *nfsbox.CacheStats) string {
-	text := fmt.Sprintf("%11s: %s", "cache", s.State)
+	state := fmt.Sprintf("%11s: %s", "cache", s.State)
 	if s.Why != "" {
-		text += " (" + progress.Clean(s.Why) + ")"
+		state += " (" + progress.Clean(s.Why) + ")"
 	}
-	return text + fmt.Sprintf("; %s files of %s; in all runs: %s hits of %s, %s misses, %s kept, %s stale, %s bad checksums\n",
-		progress.Count(uint64(s.Entries)), progress.Size(uint64(s.Bytes)), progress.Count(s.Hits), progress.Size(s.BytesHit),
+	return state + fmt.Sprintf("; %s of %s; in all runs: %s hits of %s, %s misses, %s kept, %s stale, %s bad checksums\n",
+		filesText(s.Entries), progress.Size(uint64(s.Bytes)), progress.Count(s.Hits), progress.Size(s.BytesHit),
 		progress.Count(s.Misses), progress.Size(s.BytesFilled), progress.Count(s.Stale), progress.Count(s.BadChecksums))
+}
+
+// filesText is how many files a cache has.
+func filesText(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return progress.Count(uint64(n)) + " files"
 }
 
 func procText(p *nfsbox.ProcStats) string {

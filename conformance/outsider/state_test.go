@@ -89,6 +89,17 @@ func TestNoStatePlace(t *testing.T) {
 			b.no(os.RemoveAll(b.path("open", "1")))
 		}
 	}
+	for out, args := range map[string][]string{
+		"--state-dir, or set XDG_STATE_HOME": {"serve", b.path("open"), "--listen", "127.0.0.1:0"},
+		"--dir of nfsbox cache, or set XDG_": {"cache", "status"},
+		"cache=DIR in the URL":               {"cat", "nfs://127.0.0.1:1/x?fsc"},
+	} {
+		cmd := b.asNobody(args...)
+		cmd.Env = append(cmd.Env, "HOME=/proc/1/x", "XDG_STATE_HOME=", "XDG_CACHE_HOME=")
+		if r := b.finish(cmd); r.status != 1 || !strings.Contains(r.stderr, out) {
+			t.Errorf("%v: exit status %d, and no %q:\n%s", args, r.status, out, r.stderr)
+		}
+	}
 	cmd := b.asNobody("cp", "-r", "--job", "j", b.path("src"), b.path("open", "3"))
 	cmd.Env = append(cmd.Env, "HOME=", "XDG_STATE_HOME="+b.path("open"))
 	if r := b.finish(cmd); r.status != 0 {

@@ -161,7 +161,7 @@ func (d *daemon) checkState() error {
 		return err
 	}
 	if err := paths.TakesFiles(own); err != nil {
-		return fmt.Errorf("state directory: %w", err)
+		return d.notMade(err)
 	}
 	return nil
 }

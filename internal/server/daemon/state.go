@@ -29,7 +29,7 @@ func (d *daemon) state() (own string, key export.Key, err error) {
 		return "", key, err
 	}
 	if err := paths.MakePrivate(own); err != nil {
-		return "", key, fmt.Errorf("state directory: %w", err)
+		return "", key, d.notMade(err)
 	}
 	// Another user may have made it meanwhile.
 	if err := d.unshared(base); err != nil {
@@ -41,6 +41,15 @@ func (d *daemon) state() (own string, key export.Key, err error) {
 	}
 	key, err = loadKey(filepath.Join(own, keyName), d.w.Rand)
 	return own, key, err
+}
+
+// notMade says that the state directory cannot be made or written, and where another one is named.
+func (d *daemon) notMade(err error) error {
+	hint := "name another one with --state-dir"
+	if d.c.StateDir == "" && os.Geteuid() != 0 {
+		hint += ", or set XDG_STATE_HOME to a directory that can be written"
+	}
+	return fmt.Errorf("state directory: %w: %s", err, hint)
 }
 
 // regularState refuses other things where files of the state are to be: a pipe would be

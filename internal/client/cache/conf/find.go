@@ -38,12 +38,21 @@ func Find(file, dir string) (*Config, error) {
 	if !root {
 		home, err := os.UserCacheDir()
 		if err != nil {
-			return nil, fmt.Errorf("directory of the cache: %w; name one (cache=DIR)", err)
+			return nil, notMade(err)
 		}
 		c.Dir = filepath.Join(home, "nfsbox")
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("directory of the cache: %w", err)
+		return nil, notMade(err)
 	}
 	return c, nil
+}
+
+// notMade says that there is no place for the default directory, and how another one is named.
+func notMade(err error) error {
+	hint := "name one with cache=DIR in the URL, or with --dir of nfsbox cache"
+	if os.Geteuid() != 0 {
+		hint += ", or set XDG_CACHE_HOME to a directory that can be written"
+	}
+	return fmt.Errorf("directory of the cache: %w: %s", err, hint)
 }
