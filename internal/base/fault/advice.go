@@ -48,7 +48,7 @@ func adviseStatus(status vfs.Status) string {
 	case vfs.ErrNoEnt, vfs.ErrNotDir, vfs.ErrNameTooLong:
 		return "see that the path is written as it is on the server"
 	case vfs.ErrBusy:
-		return "the server puts everything off (NFS3ERR_JUKEBOX): it is overloaded, in its grace period, or fetches from tape"
+		return "the server puts everything off (NFS3ERR_JUKEBOX): it is overloaded, in its grace period, fetches from tape, or passes on a server that is away"
 	case vfs.ErrNotSupp:
 		return "the server does not do that"
 	}

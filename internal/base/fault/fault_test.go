@@ -65,7 +65,7 @@ var told = []struct {
 	},
 	{&fs.PathError{Op: "stat", Path: "/nonexistent", Err: syscall.ENOENT}, "stat /nonexistent: no such file or directory", "ENOENT", ""},
 	{fmt.Errorf("f: %w", status{"WRITE", vfs.ErrNoSpace}), "f: WRITE: no space left on device", "ENOSPC", "make room"},
-	{fmt.Errorf("f: %w", fmt.Errorf("f: %w", vfs.ErrBusy)), "f: busy, try again later", "NFS3ERR_JUKEBOX", "overloaded"},
+	{fmt.Errorf("f: %w", fmt.Errorf("f: %w", vfs.ErrBusy)), "f: busy, try again later", "NFS3ERR_JUKEBOX", "passes on a server that is away"},
 	{errors.Join(vfs.ErrStale, vfs.ErrStale), "stale file handle", "ESTALE", "handle"},
 	{
 		fmt.Errorf("close: %w", errors.Join(errors.New("one\ntwo"), vfs.ErrIO)),
