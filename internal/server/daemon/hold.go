@@ -50,6 +50,11 @@ func (d *daemon) holdState(ctx context.Context) (err error) {
 			return nil
 		}
 		who, most := d.holder()
+		if told == 0 {
+			if err := d.bindable(ctx); err != nil {
+				return err
+			}
+		}
 		if most != told {
 			d.tellHeld(who, most)
 			told = most
@@ -63,6 +68,22 @@ func (d *daemon) holdState(ctx context.Context) (err error) {
 			return d.heldBy(who)
 		}
 	}
+}
+
+// bindable returns an error if an address of the configuration will be none of this host after the other server's end,
+// too.
+func (d *daemon) bindable(ctx context.Context) error {
+	for _, a := range d.c.Listen {
+		if err := bindable(ctx, "listen", a); err != nil {
+			return err
+		}
+	}
+	for _, a := range d.c.PortmapListen {
+		if err := bindable(ctx, "portmap-listen", a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // heldBy is the error of a server whose state another one has.

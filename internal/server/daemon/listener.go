@@ -65,6 +65,19 @@ func listenTCP(ctx context.Context, key, address string) (net.Listener, error) {
 	return l, nil
 }
 
+// bindable returns an error if an address of key is none of this host, whichever port is free.
+func bindable(ctx context.Context, key, address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	l, err := listenTCP(ctx, key, net.JoinHostPort(host, "0"))
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
 // listenError says what can be done about an address of key that cannot be had over
 // tcp, or udp.
 func listenError(network, key, address string, err error) error {

@@ -228,6 +228,28 @@ func TestStateWaits(t *testing.T) {
 	})
 }
 
+// TestStateHeldNotWaited: a server whose address is none of this host does not wait for another one's end first.
+func TestStateHeldNotWaited(t *testing.T) {
+	own := t.TempDir()
+	holder := &daemon{own: own}
+	if err := holder.holdState(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.held.Close() }() // nothing was written
+	synctest.Test(t, func(t *testing.T) {
+		c, log, begun := confOf(own, own), &logbuf.Buffer{}, time.Now()
+		c.PortmapListen = []string{"192.0.2.1:111"} // of no host (RFC 5737)
+		d := &daemon{own: own, c: &c, log: slog.New(slog.NewTextHandler(log, nil))}
+		err := d.holdState(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "this host has no such address") || time.Since(begun) > 0 || log.String() != "" {
+			t.Errorf("after %v: %v\n%s", time.Since(begun), err, log)
+		}
+		if err := d.held.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // signalLog tells when it has been told what it waits for, and then keeps the server that has told it.
 type signalLog struct {
 	said chan string
