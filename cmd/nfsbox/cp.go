@@ -142,7 +142,7 @@ gone, the job refuses to go on, with exit status 4.
 
 nfsbox job lists copies that keep records, resumes, ends and forgets them.
 
-With --dry-run nothing is changed, and no trial is made in DEST: what would be copied is named, a line each, and
+With --dry-run nothing is changed, and no trial is made in DEST: what would be copied is named on stdout, a line each, and
 counted, directories that are there already without a line. What an earlier run has recorded is not asked for: it
 counts as to be copied. Further names of one object count as copies, and where DEST takes two names for one that
 does not show. --verify is without effect. verify, with or without --meta, says how SOURCE and DEST differ.
@@ -170,6 +170,7 @@ func (c *cpCmd) Run(e *env) (err error) {
 	if err = c.choose(sources); err != nil {
 		return c.notBegun(e, err, &cpSummary{Summary: job.Summary{Errors: 1}})
 	}
+	c.named = c.DryRun
 	page, err := c.reportFlags.begin(e)
 	defer func() { err = errors.Join(err, page.drop()) }()
 	var tracker *progress.Tracker

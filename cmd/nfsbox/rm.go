@@ -49,7 +49,7 @@ is rm(1). A symbolic link is removed, and never followed: directories are entere
 that one which is replaced meanwhile, by a link or by another directory, leads nowhere else. It is left, and has failed.
 
 A directory goes when all in it is gone. What fails is reported, the rest goes on, and the exit status is 2; of
-the directories above it nothing more is said. Nothing is asked, and nothing can be brought back: -n shows what would go. What a
+the directories above it nothing more is said. Nothing is asked, and nothing can be brought back: -n shows on stdout what would go. What a
 run has not removed, as it was interrupted or the server went away, the same command removes.
 
 What --exclude and the other flags leave out stays, with the directories above it. They are asked about all below a PLACE,
@@ -174,7 +174,7 @@ func (r *removal) begin() (err error) {
 	if r.failed, err = r.create(r.From0, r.Places, nil); err != nil {
 		return err
 	}
-	r.Verbose, r.items = r.Verbose || r.DryRun, true
+	r.Verbose, r.items, r.named = r.Verbose || r.DryRun, true, r.DryRun
 	if r.page, err = r.reportFlags.begin(r.e); err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ are copied with what is copied. Names that are hard links of one object become s
 not become objects of their own.
 
 With --dry-run nothing is changed, and no trial is made in DEST: what would be copied, set (a mode, an
-owner, a time) or deleted is named, a line each, and counted. Names that would become hard links of one
+owner, a time) or deleted is named on stdout, a line each, and counted. Names that would become hard links of one
 object count as copies, and where DEST takes two names for one that does not show.
 
 Each directory is listed once on either side, and nothing is asked for a file that is the same: a

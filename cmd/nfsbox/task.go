@@ -24,6 +24,7 @@ type show struct {
 	retry *failedFile // of --failed-to; nil: none
 	saw   *causes     // is told of failures; nil: nobody asks
 	items bool        // no bytes are moved: the progress is of items
+	named bool        // what would be done is the result, and goes to stdout
 }
 
 // tracker starts showing a task. The caller ends it with Finish.
@@ -38,6 +39,9 @@ func (s *show) trackerTo(e *env, page *runReport) (*progress.Tracker, error) {
 	}
 	if s.items {
 		r = progress.OfItems(r)
+	}
+	if s.named {
+		r = progress.ResultsTo(r, e.stdout)
 	}
 	if s.Quiet {
 		r = failures{r}

@@ -23,6 +23,8 @@ type line struct {
 	drawn bool       // the cursor is on a line that is to be rewritten
 	speed speed
 	items bool // they are met, and not copied
+
+	results io.Writer // of what was done, or would be; nil: w
 }
 
 // Line returns a Renderer for people who read a log: it writes a line every ten seconds. Events get
@@ -38,6 +40,15 @@ func Bar(w io.Writer, width func() int) Renderer { return &line{w: w, width: wid
 func OfItems(r Renderer) Renderer {
 	if l, ok := r.(*line); ok {
 		l.items = true
+	}
+	return r
+}
+
+// ResultsTo has a Line or a Bar write to w what was done, or would be, where that is what the task is for, or
+// returns r as it is.
+func ResultsTo(r Renderer, w io.Writer) Renderer {
+	if l, ok := r.(*line); ok {
+		l.results = w
 	}
 	return r
 }
@@ -77,8 +88,22 @@ func (l *line) Progress(s *Snapshot) error {
 
 // Event writes e above the line.
 func (l *line) Event(_ time.Time, e *Event) error {
+	erase, text := l.clear(), eventText(e)
+	if l.results == nil || e.Type != "done" && e.Type != "would" {
+		_, err := io.WriteString(l.w, erase+text)
+		return err
+	}
+	if erase != "" {
+		if _, err := io.WriteString(l.w, erase); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(l.results, strings.TrimPrefix(text, "done: "))
+	return err
+}
+
+func eventText(e *Event) string {
 	var b strings.Builder
-	b.WriteString(l.clear())
 	b.WriteString(e.Type)
 	for _, part := range [...]string{e.Kind, e.Path, e.Message} {
 		if part != "" {
@@ -87,8 +112,7 @@ func (l *line) Event(_ time.Time, e *Event) error {
 		}
 	}
 	b.WriteByte('\n')
-	_, err := io.WriteString(l.w, b.String())
-	return err
+	return b.String()
 }
 
 // Summary writes the line for the last time, with the rate over the whole time. The command

@@ -93,6 +93,32 @@ func TestLineInLog(t *testing.T) {
 	})
 }
 
+// TestResultsTo: what would be done goes elsewhere, without the word that it was, and all else stays. The line is erased for it.
+func TestResultsTo(t *testing.T) {
+	for _, bar := range []bool{false, true} {
+		var out, results bytes.Buffer
+		r := Line(&out)
+		if bar {
+			r = Bar(&out, usual)
+		}
+		r = ResultsTo(r, &results)
+		if err := r.Progress(&Snapshot{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range []Event{{Type: "done", Kind: "gone", Path: "a\n"}, {Type: "would", Kind: "copy", Path: "b"}, {Type: "note", Message: "c"}} {
+			if err := r.Event(time.Time{}, &e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, want := results.String(), "gone: a\\n\nwould: copy: b\n"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if got := out.String(); !strings.HasSuffix(got, "note: c\n") || bar != strings.Contains(got, "\x1b[K") {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 // TestNotBegun: a task that failed before it found anything gets no line.
 func TestNotBegun(t *testing.T) {
 	var out bytes.Buffer
