@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/nfsbox/nfsbox/internal/server/bucket"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -33,7 +35,7 @@ type FS struct {
 	long   *table[[hashLen]byte, string] // keys that are no handles
 	places *table[vfs.Pos, place]        // of listings that were broken off
 	fresh  fresh
-	memory budget
+	memory *semaphore.Weighted // of maxMemory bytes
 
 	whole, part int64 // maxWhole and partSize; tests have them smaller
 }
@@ -52,7 +54,7 @@ func New(c *bucket.Client, o Options) (*FS, error) {
 	}
 	sum := sha256.Sum256([]byte(c.Store() + "/" + c.Bucket()))
 	f.fsid = [2]uint64{binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:])}
-	f.memory.room, f.fresh.dirs = maxMemory, newTable[string, struct{}](maxNew)
+	f.memory, f.fresh.dirs = semaphore.NewWeighted(maxMemory), newTable[string, struct{}](maxNew)
 	return f, nil
 }
 

@@ -32,7 +32,7 @@ func (f *FS) Make(ctx context.Context, dir vfs.Handle, name string, a *vfs.Attr,
 		}
 	}
 	m := &making{f: f, key: key, attr: *a, others: others, held: int64(a.Size)}
-	if err := f.memory.take(ctx, m.held); err != nil {
+	if err := f.memory.Acquire(ctx, m.held); err != nil {
 		return nil, err
 	}
 	m.content = make([]byte, a.Size)
@@ -231,6 +231,6 @@ func (m *making) Close(context.Context) error {
 		return vfs.ErrInval
 	}
 	m.closed, m.content = true, nil
-	m.f.memory.give(m.held)
+	m.f.memory.Release(m.held)
 	return nil
 }

@@ -75,12 +75,12 @@ func (f *FS) makeParts(ctx context.Context, key string, a *vfs.Attr, others []st
 	m.done = make([]bucket.Part, (m.size+m.part-1)/m.part)
 	m.window = min(inFlight, int(maxMemory/m.part), len(m.done))
 	m.held = m.part * int64(m.window)
-	if err := f.memory.take(ctx, m.held); err != nil {
+	if err := f.memory.Acquire(ctx, m.held); err != nil {
 		return nil, err
 	}
 	err := m.begin(ctx, mark)
 	if err != nil {
-		f.memory.give(m.held)
+		f.memory.Release(m.held)
 		return nil, err
 	}
 	return m, nil
@@ -365,7 +365,7 @@ func (m *parted) Close(ctx context.Context) error {
 	abort := m.upload.id != "" && !m.keep
 	m.open, m.head, m.tail = nil, nil, nil
 	m.mu.Unlock()
-	m.f.memory.give(m.held)
+	m.f.memory.Release(m.held)
 	if abort {
 		return told(m.f.c.AbortUpload(ctx, m.f.root+m.key, m.upload.id), vfs.ErrStale)
 	}

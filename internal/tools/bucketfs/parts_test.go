@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nfsbox/nfsbox/internal/server/bucket"
@@ -289,35 +288,4 @@ func TestMarks(t *testing.T) {
 			t.Errorf("parts of %d: %d, want %d", size, got, want)
 		}
 	}
-}
-
-// TestBudget: memory is given in turn, and comes back.
-func TestBudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := budget{room: 10}
-		if err := b.take(t.Context(), 8); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		first, second := make(chan error, 1), make(chan error, 1)
-		go func() { first <- b.take(ctx, 10) }()
-		synctest.Wait()
-		go func() { second <- b.take(t.Context(), 1) }()
-		synctest.Wait()
-		if len(first)+len(second) > 0 {
-			t.Fatal("one has overtaken another, or got what is not there")
-		}
-		cancel()
-		if err := <-first; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		if err := <-second; err != nil {
-			t.Error(err)
-		}
-		b.give(8)
-		b.give(1)
-		if b.room != 10 || len(b.queue) > 0 {
-			t.Errorf("%d bytes are left, for %d", b.room, len(b.queue))
-		}
-	})
 }
