@@ -19,7 +19,7 @@ import (
 
 const (
 	minBits = 9  // 512 bytes: an RPC without bulk fits
-	maxBits = 21 // 2 MiB: 1 MiB of bulk and the head before it fit
+	maxBits = 24 // 16 MiB: a piece of a snapshot fits, and 1 MiB of bulk with the head before it
 )
 
 // Pool lends buffers. The zero Pool is ready. All methods may be called concurrently. Idle

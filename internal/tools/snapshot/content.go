@@ -26,6 +26,14 @@ func (p *Piece) stored() int64 {
 	return p.Size
 }
 
+// extent is which bytes of its object a piece is. One that has an object of its own is all of it, n < 0, so that one that is too long is found.
+func (p *Piece) extent() (off, n int64) {
+	if p.Pack == nil {
+		return p.At, -1
+	}
+	return p.At, p.stored()
+}
+
 // check returns an error unless p can be, of most bytes at most.
 func (p *Piece) check(most int64) error {
 	switch {

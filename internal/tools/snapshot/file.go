@@ -112,9 +112,39 @@ func (f *file) some(ctx context.Context, p []byte, off int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if in == 0 && int64(len(p)) >= piece.Size {
+		return int(piece.Size), f.s.into(ctx, &piece, p[:piece.Size])
+	}
 	n := 0
 	err = f.s.lend(ctx, &piece, func(b []byte) { n = copy(p, b[in:]) })
 	return n, err
+}
+
+// PieceEnd implements transfer.Piecer.
+func (f *file) PieceEnd(ctx context.Context, off uint64) (uint64, error) {
+	if err := f.use(ctx); err != nil {
+		return 0, err
+	}
+	if off >= uint64(f.size) {
+		return uint64(f.size), nil
+	}
+	i, at := f.hole(int64(off)), int64(off)
+	end := f.size
+	if i < len(f.holes) {
+		h := f.holes[i]
+		if h.Off <= at {
+			return uint64(h.Off + h.Len), nil
+		}
+		end = h.Off
+	}
+	if i > 0 {
+		at -= f.before[i-1] + f.holes[i-1].Len
+	}
+	piece, in, err := f.piece(ctx, at)
+	if err != nil {
+		return 0, err
+	}
+	return min(off+uint64(piece.Size-in), uint64(end)), nil
 }
 
 // hole is the first hole that ends behind off, or how many there are.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/nfsbox/nfsbox/internal/server/object"
 )
@@ -21,8 +22,7 @@ const maxDecoders = 4
 type getter struct {
 	store object.Store
 	dec   *zstd.Decoder
-	turn  chan struct{} // held by the one that takes units
-	units chan struct{}
+	units *semaphore.Weighted
 
 	mu    sync.Mutex
 	have  map[where]*held
@@ -56,7 +56,7 @@ func newGetter(store object.Store) (*getter, error) {
 		return nil, err
 	}
 	return &getter{
-		store: store, dec: dec, turn: make(chan struct{}, 1), units: make(chan struct{}, fetchUnits), have: make(map[where]*held),
+		store: store, dec: dec, units: semaphore.NewWeighted(fetchUnits), have: make(map[where]*held),
 	}, nil
 }
 
@@ -85,11 +85,12 @@ func (g *getter) part(ctx context.Context, sum object.Sum) ([]byte, error) {
 			return nil, err
 		}
 		defer release()
-		packed, err := g.read(ctx, key, 0, -1, maxPlain, sum)
+		packed, err := g.read(ctx, key, 0, -1, maxPlain, sum, nil)
 		if err != nil {
 			return nil, err
 		}
-		return g.unpack(key, packed, maxPlain)
+		defer g.reuse(packed)
+		return g.unpack(key, packed, maxPlain, nil)
 	})
 }
 
@@ -211,16 +212,48 @@ func (g *getter) fetch(ctx context.Context, key string, p *Piece) ([]byte, error
 		return nil, err
 	}
 	defer release()
-	n := p.stored()
-	off := p.At
-	if p.Pack == nil {
-		n = -1 // to the end, so that an object that is too long is found
-	}
-	b, err := g.read(ctx, key, off, n, p.stored(), object.Sum(p.Sum))
+	off, n := p.extent()
+	b, err := g.read(ctx, key, off, n, p.stored(), object.Sum(p.Sum), nil)
 	if err != nil || p.Packed == 0 {
 		return b, err
 	}
-	b, err = g.unpack(key, b, p.Size)
+	return g.unpackPiece(key, b, p, nil)
+}
+
+// into reads a piece into b, which is as long as it.
+func (g *getter) into(ctx context.Context, key string, p *Piece, b []byte) error {
+	if g.holds(where{key, p.At, p.stored()}) {
+		return g.lend(ctx, key, p, func(held []byte) { copy(b, held) })
+	}
+	off, n := p.extent()
+	if p.Packed == 0 {
+		_, err := g.read(ctx, key, off, n, p.Size, object.Sum(p.Sum), b)
+		return err
+	}
+	release, err := g.enter(ctx, p.stored())
+	if err != nil {
+		return err
+	}
+	defer release()
+	packed, err := g.read(ctx, key, off, n, p.stored(), object.Sum(p.Sum), nil)
+	if err == nil {
+		_, err = g.unpackPiece(key, packed, p, b)
+	}
+	return err
+}
+
+// holds reports whether something is in memory, or on its way there.
+func (g *getter) holds(at where) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, ok := g.have[at]
+	return ok
+}
+
+// unpackPiece unpacks a piece, into b if that is as long as it. The memory of packed is used again.
+func (g *getter) unpackPiece(key string, packed []byte, p *Piece, b []byte) ([]byte, error) {
+	b, err := g.unpack(key, packed, p.Size, b)
+	g.reuse(packed)
 	if err == nil && int64(len(b)) != p.Size {
 		return nil, damaged(key, fmt.Errorf("a piece of %d bytes is unpacked to %d", p.Size, len(b)))
 	}
@@ -234,7 +267,7 @@ func (g *getter) stored(ctx context.Context, key string, p *Piece) ([]byte, erro
 		return nil, err
 	}
 	defer release()
-	return g.read(ctx, key, p.At, p.stored(), p.stored(), object.Sum(p.Sum))
+	return g.read(ctx, key, p.At, p.stored(), p.stored(), object.Sum(p.Sum), nil)
 }
 
 // block is how much of a pack is read at once where much of it is to be copied, in bytes: a call to a bucket takes as long as so many bytes.
@@ -256,7 +289,7 @@ func (g *getter) near(ctx context.Context, key string, length int64, p *Piece) (
 				return nil, err
 			}
 			defer release()
-			return g.bytes(ctx, key, from, n, n)
+			return g.bytes(ctx, key, from, n, n, nil)
 		})
 		if err != nil {
 			return nil, err
@@ -272,9 +305,9 @@ func (g *getter) near(ctx context.Context, key string, length int64, p *Piece) (
 	return b, nil
 }
 
-// read reads n bytes of an object (-1: to its end), most at most, that have the sum.
-func (g *getter) read(ctx context.Context, key string, off, n, most int64, sum object.Sum) ([]byte, error) {
-	b, err := g.bytes(ctx, key, off, n, most)
+// read reads n bytes of an object (-1: to its end), most at most, that have the sum. They are in b, if that is not nil: it has most bytes.
+func (g *getter) read(ctx context.Context, key string, off, n, most int64, sum object.Sum, b []byte) ([]byte, error) {
+	b, err := g.bytes(ctx, key, off, n, most, b)
 	if err == nil && object.SumOf(b) != sum {
 		err = damaged(key, fmt.Errorf("%w than %v", ErrSum, sum))
 	}
@@ -284,8 +317,8 @@ func (g *getter) read(ctx context.Context, key string, off, n, most int64, sum o
 	return b, nil
 }
 
-// bytes reads n bytes of an object (-1: to its end), most at most, whatever they are.
-func (g *getter) bytes(ctx context.Context, key string, off, n, most int64) ([]byte, error) {
+// bytes is read, whatever the bytes are.
+func (g *getter) bytes(ctx context.Context, key string, off, n, most int64, b []byte) ([]byte, error) {
 	r, info, err := g.store.Get(ctx, key, off, n)
 	if err != nil {
 		return nil, lost(key, err)
@@ -295,19 +328,22 @@ func (g *getter) bytes(ctx context.Context, key string, off, n, most int64) ([]b
 	if n < 0 && left > most || n >= 0 && left < n {
 		return nil, damaged(key, fmt.Errorf("it has %d bytes at %d, not %d: %w", left, off, most, object.ErrRange))
 	}
-	b := g.room(min(left, most) + 1) // the byte more is where the end is found
-	for {
-		got, err := r.Read(b[len(b):cap(b)])
-		b = b[:len(b)+got]
-		switch {
-		case errors.Is(err, io.EOF):
-			return b, nil
-		case err != nil:
-			return nil, lost(key, err)
-		case len(b) == cap(b):
+	size := min(left, most)
+	if b == nil {
+		b = g.room(size)
+	}
+	got, err := io.ReadFull(r, b[:size])
+	if err == nil {
+		var more [1]byte
+		var n int
+		if n, err = io.ReadFull(r, more[:]); n > 0 {
 			return nil, damaged(key, errors.New("it is longer than its size"))
 		}
 	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return b[:got], nil
+	}
+	return nil, lost(key, err)
 }
 
 // lost is the error of a Get. What is missing or corrupted is damage; else the store has failed.
@@ -318,8 +354,8 @@ func lost(key string, err error) error {
 	return err
 }
 
-// unpack unpacks zstd, to most bytes at most.
-func (g *getter) unpack(key string, packed []byte, most int64) ([]byte, error) {
+// unpack unpacks zstd, to most bytes at most: into b, if that is not nil, which has most bytes.
+func (g *getter) unpack(key string, packed []byte, most int64, b []byte) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(packed); err != nil {
 		return nil, damaged(key, err)
@@ -328,41 +364,25 @@ func (g *getter) unpack(key string, packed []byte, most int64) ([]byte, error) {
 		return nil, damaged(key, fmt.Errorf("it says that it is unpacked to %d bytes: %d are the most", h.FrameContentSize, most))
 	}
 	size := most
-	if h.HasFCS {
-		size = int64(h.FrameContentSize)
+	if b == nil {
+		if h.HasFCS {
+			size = int64(h.FrameContentSize)
+		}
+		b = g.room(size)
 	}
-	b, err := g.dec.DecodeAll(packed, g.room(size))
+	plain, err := g.dec.DecodeAll(packed, b[:0:size])
 	if err != nil {
 		return nil, damaged(key, err)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.spare.put(packed)
+	b = b[:len(plain)]
 	return b, nil
 }
 
 // enter waits until n more bytes may be in memory, being fetched. The caller calls release.
 func (g *getter) enter(ctx context.Context, n int64) (release func(), err error) {
-	units := int(min(n/fetchUnit+1, fetchUnits))
-	select { // one at a time: two that had half of what they need would wait for each other
-	case g.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	units := min(n/fetchUnit+1, fetchUnits)
+	if err := g.units.Acquire(ctx, units); err != nil {
+		return nil, err
 	}
-	defer func() { <-g.turn }()
-	for taken := range units {
-		select {
-		case g.units <- struct{}{}:
-		case <-ctx.Done():
-			g.give(taken)
-			return nil, ctx.Err()
-		}
-	}
-	return func() { g.give(units) }, nil
-}
-
-func (g *getter) give(units int) {
-	for range units {
-		<-g.units
-	}
+	return func() { g.units.Release(units) }, nil
 }

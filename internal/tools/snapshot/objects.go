@@ -379,7 +379,7 @@ func NewUnpacker() (*Unpacker, error) {
 func (u *Unpacker) Check(key string, stored []byte, size int64) error {
 	n := int64(len(stored))
 	if n < size && size <= maxPiece {
-		b, err := u.get.unpack(key, stored, size)
+		b, err := u.get.unpack(key, stored, size, nil)
 		if err != nil {
 			return err
 		}

@@ -86,6 +86,15 @@ func (s *Snapshot) lend(ctx context.Context, p *Piece, do func(b []byte)) error 
 	return s.get.lend(ctx, object.ContentKey(sum), p, do)
 }
 
+// into reads a piece into b, which is as long as it.
+func (s *Snapshot) into(ctx context.Context, p *Piece, b []byte) error {
+	sum, err := s.of(ctx, p)
+	if err != nil {
+		return err
+	}
+	return s.get.into(ctx, object.ContentKey(sum), p, b)
+}
+
 // of returns the sum of the object that has a piece.
 func (s *Snapshot) of(ctx context.Context, p *Piece) (object.Sum, error) {
 	if p.Pack != nil {

@@ -51,6 +51,13 @@ func (s *spare) drop(i int) []byte {
 	return b
 }
 
+// reuse takes memory over that nobody has any more.
+func (g *getter) reuse(b []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.spare.put(b)
+}
+
 // room returns memory for n bytes, of length 0.
 func (g *getter) room(n int64) []byte {
 	if n < spareLeast {

@@ -36,9 +36,10 @@ func Compare(ctx context.Context, a, b Source, size uint64, o *Options) (cmp Com
 		return cmp, fmt.Errorf("open the destination: %w", err)
 	}
 	defer func() { err = closeAfter(ctx, fb, err) }()
-	c := comparer{a: fa, b: fb, o: o, size: size, stop: size}
+	c := comparer{a: fa, b: fb, o: o, size: size, stop: size, settling: make(chan struct{}, 1)}
 	c.seekA, _ = vfs.As[vfs.HoleSeeker](fa)
 	c.seekB, _ = vfs.As[vfs.HoleSeeker](fb)
+	c.cuts = o.cutsOf(fa, fb)
 	err = c.run(ctx)
 	return Comparison{Differ: c.differ, Offset: c.at, Bytes: c.done}, err
 }
@@ -61,6 +62,9 @@ type comparer struct {
 	size    uint64
 	// Both tell where their files have data, or one does not.
 	seekA, seekB vfs.HoleSeeker
+	cuts         Piecer // nil: all is cut into chunks
+
+	settling chan struct{} // full while a chunk is settled, and slots are taken for it
 
 	mu     sync.Mutex
 	next   uint64
@@ -111,29 +115,44 @@ func (c *comparer) work(ctx context.Context) bool {
 
 // step compares one chunk, if there is one.
 func (c *comparer) step(ctx context.Context) (more bool, err error) {
-	if err := c.o.Budget.acquire(ctx); err != nil {
+	off, n, err := c.settle(ctx)
+	if err != nil || n == 0 {
 		return false, err
 	}
-	defer c.o.Budget.release()
-	c.mu.Lock()
-	skipped, err := c.skip(ctx)
-	if err != nil {
-		c.mu.Unlock()
-		return false, err
-	}
-	off := c.next
-	n := min(c.o.paced(), c.stop-min(off, c.stop))
-	c.next += n
-	c.mu.Unlock()
-	c.o.moved(int64(skipped))
-	if n == 0 {
-		return false, nil
-	}
+	defer c.o.Budget.release(n)
 	if err := c.chunk(ctx, off, int(n)); err != nil {
 		return false, err
 	}
 	c.workers.moved(c.a, c.b)
 	return true, nil
+}
+
+// settle says what is compared next, and takes slots for it.
+func (c *comparer) settle(ctx context.Context) (off, n uint64, err error) {
+	select {
+	case c.settling <- struct{}{}:
+	case <-ctx.Done():
+		return 0, 0, ctx.Err()
+	}
+	defer func() { <-c.settling }()
+	c.mu.Lock()
+	skipped, err := c.skip(ctx)
+	if err == nil {
+		off = c.next
+		n, err = cut(ctx, c.cuts, off, c.o.paced())
+	}
+	if err != nil {
+		c.mu.Unlock()
+		return 0, 0, err
+	}
+	n = min(n, c.stop-min(off, c.stop))
+	c.next += n
+	c.mu.Unlock()
+	c.o.moved(int64(skipped))
+	if n > 0 {
+		err = c.o.Budget.acquire(ctx, n)
+	}
+	return off, n, err
 }
 
 // skip passes over what is a hole in both files, and returns its length. The last byte

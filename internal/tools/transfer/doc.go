@@ -94,7 +94,8 @@
 // # Many in flight
 //
 // Each worker reads a chunk, waits for its turn to hash it, and writes it. So reads run ahead
-// of writes, and a file takes at most one chunk of memory for each worker. The client's
+// of writes, and a file takes at most one chunk of memory for each worker. A source that keeps its bytes
+// in pieces ([Piecer]) is read piece by piece instead, each once. The client's
 // limiter decides how many calls its server gets at once. There are enough workers to keep it
 // busy: few where the bytes are near ([vfs.Near]), up to [MaxWindow] elsewhere. A [Budget]
 // bounds all files together.

@@ -9,10 +9,28 @@ import (
 	"github.com/nfsbox/nfsbox/vfs"
 )
 
-// piece is a part of a file: at most a chunk of data, or a hole of any length.
+// maxPiece bounds the pieces that a [Piecer] is asked for whole, in bytes. Longer ones are read in chunks.
+const maxPiece = 16 << 20
+
+// Piecer is a File that keeps its bytes in pieces, and has to read all of a piece for any part of it: a reader that takes several parts
+// of many pieces at once may have each read as often. It is found with [vfs.As], and safe for concurrent use.
+type Piecer interface {
+	// PieceEnd returns where the piece ends that has the byte at off, which is before the end of the file.
+	PieceEnd(ctx context.Context, off uint64) (uint64, error)
+}
+
+// piece is a part of a file: at most a chunk of data, a piece of a Piecer, or a hole of any length.
 type piece struct {
 	off, n uint64
 	hole   bool
+}
+
+// held is for how many bytes a piece takes memory.
+func (p *piece) held() uint64 {
+	if p.hole {
+		return 0
+	}
+	return p.n
 }
 
 // pieces divides a file.
@@ -20,6 +38,7 @@ type pieces struct {
 	size  uint64
 	chunk uint64
 	holes vfs.HoleSeeker // nil: all is data
+	cuts  Piecer         // nil: all is cut into chunks
 
 	off  uint64 // what comes next
 	data uint64 // the data that is known ends here
@@ -57,9 +76,41 @@ func (p *pieces) next(ctx context.Context, wantHoles bool) (piece, error) {
 	if p.off >= end {
 		return piece{}, nil
 	}
-	at := piece{off: p.off, n: min(p.chunk, end-p.off)}
+	n, err := cut(ctx, p.cuts, p.off, p.chunk)
+	if err != nil {
+		return piece{}, err
+	}
+	at := piece{off: p.off, n: min(n, end-p.off)}
 	p.off += at.n
 	return at, nil
+}
+
+// cut is how many bytes are read at off: those of a whole piece, or else of a chunk.
+func cut(ctx context.Context, cuts Piecer, off, chunk uint64) (uint64, error) {
+	if cuts == nil {
+		return chunk, nil
+	}
+	end, err := cuts.PieceEnd(ctx, off)
+	if err != nil {
+		return 0, fmt.Errorf("find the end of the piece at %d: %w", off, err)
+	}
+	if end <= off || end-off > maxPiece {
+		return chunk, nil
+	}
+	return end - off, nil
+}
+
+// cutsOf is the power of the first of the files that has it. What is to be read at a certain rate is not read in pieces.
+func (o *Options) cutsOf(files ...vfs.File) Piecer {
+	if o.Throttle.Rate() > 0 {
+		return nil
+	}
+	for _, f := range files {
+		if c, ok := vfs.As[Piecer](f); ok {
+			return c
+		}
+	}
+	return nil
 }
 
 // look finds the data behind p.off, and returns the hole before it.

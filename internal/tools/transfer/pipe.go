@@ -29,7 +29,7 @@ func (c *copier) pump(ctx context.Context) (after vfs.Attr, err error) {
 	}
 	p := pipe{
 		in: c.in, out: c.out, o: c.o, sum: c.sum,
-		pieces: pieces{size: c.before.Size, chunk: c.o.paced()},
+		pieces: pieces{size: c.before.Size, chunk: c.o.paced(), cuts: c.o.cutsOf(c.in)},
 		moved:  func(n int) { c.moved.Add(int64(n)); c.o.moved(int64(n)) },
 		from:   c.from, end: c.from,
 	}
@@ -79,6 +79,8 @@ type pipe struct {
 	from       uint64      // what is before is written
 	milestones *milestones // nil: there are none
 
+	settling chan struct{} // full while a piece is settled, and slots are taken for it
+
 	mu       sync.Mutex
 	pieces   pieces
 	last     chan struct{} // closed when the piece taken last has been hashed
@@ -90,6 +92,7 @@ type pipe struct {
 // run moves everything. For a file of one piece it returns the attributes that came with the
 // read. For others the caller has to ask.
 func (p *pipe) run(ctx context.Context) (after vfs.Attr, err error) {
+	p.settling = make(chan struct{}, 1)
 	p.last = make(chan struct{})
 	close(p.last)
 	n := p.pieces.size / p.pieces.chunk
@@ -124,19 +127,30 @@ func (p *pipe) work(ctx context.Context, post *vfs.Attr) bool {
 
 // step moves one piece, if there is one.
 func (p *pipe) step(ctx context.Context, post *vfs.Attr) (more bool, err error) {
-	if err := p.o.Budget.acquire(ctx); err != nil {
-		return false, err
-	}
-	defer p.o.Budget.release()
-	at, turn, done, err := p.take(ctx)
+	at, turn, done, err := p.settle(ctx)
 	if err != nil || at.n == 0 {
 		return false, err
 	}
+	defer p.o.Budget.release(at.held())
 	if err := p.move(ctx, at, turn, done, post); err != nil {
 		return false, err
 	}
 	p.workers.moved(p.in)
 	return true, p.mark(ctx, at)
+}
+
+// settle takes the next piece, and slots for it.
+func (p *pipe) settle(ctx context.Context) (at piece, turn, done chan struct{}, err error) {
+	select {
+	case p.settling <- struct{}{}:
+	case <-ctx.Done():
+		return at, nil, nil, ctx.Err()
+	}
+	defer func() { <-p.settling }()
+	if at, turn, done, err = p.take(ctx); err == nil && at.n > 0 {
+		err = p.o.Budget.acquire(ctx, at.held())
+	}
+	return at, turn, done, err
 }
 
 // take returns the next piece and two channels: the first is closed when the piece may be

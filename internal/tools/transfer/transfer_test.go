@@ -606,8 +606,8 @@ func TestBudget(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if most.Load() > 2*slots || most.Load() == 0 || len(o.Budget.slots) != 0 {
-		t.Errorf("%d buffers at once, %d slots are taken", most.Load(), len(o.Budget.slots))
+	if most.Load() > 2*slots || most.Load() == 0 || o.Budget.taken.Load() != 0 {
+		t.Errorf("%d buffers at once, %d slots are taken", most.Load(), o.Budget.taken.Load())
 	}
 }
 
