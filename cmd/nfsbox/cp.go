@@ -24,7 +24,7 @@ type cpCmd struct {
 	Parallel    int      `help:"Files to copy at once; 0 takes what suits the destination."`
 	NoOwner     bool     `help:"Leave owners and groups as the destination makes them."`
 	OtherSource bool     `name:"other-source" help:"With --job: copy although SOURCE is not the directory any more that it was."`
-	NoResume    bool     `name:"no-resume" help:"Begin anew, and do not go on with a copy of the same command that was interrupted."`
+	NoResume    bool     `name:"no-resume" help:"Begin anew, and do not go on with a copy of the same command that was interrupted, or is under way."`
 	pairFlags
 
 	sync    *job.SyncOptions // of the commands sync and restore; nil: cp

@@ -20,7 +20,7 @@ type syncCmd struct {
 	Parallel    int     `help:"Files to copy at once; 0 takes what suits the destination."`
 	NoOwner     bool    `help:"Leave owners and groups as the destination makes them."`
 	OtherSource bool    `name:"other-source" help:"With --job: go on although SOURCE is not the directory any more that it was."`
-	NoResume    bool    `name:"no-resume" help:"Use no record of a run of the same command that was interrupted."`
+	NoResume    bool    `name:"no-resume" help:"Use no record of a run of the same command that was interrupted, or is under way."`
 	pairFlags
 }
 
