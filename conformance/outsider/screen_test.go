@@ -172,7 +172,7 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	b.no(os.Remove(b.path("dst", "src", "a")))
-	if r := b.must(0, args...); !strings.Contains(r.stderr, "1 skipped, as an earlier run had copied it\n") {
+	if r := b.must(0, args...); !strings.Contains(r.stderr, "copied: 1 file\n1 skipped, as an earlier run had copied it, 2 unchanged\n") {
 		t.Errorf("%s", r.stderr)
 	}
 	if r := b.must(0, "verify", b.path("src"), b.path("dst", "src")); !strings.Contains(r.stderr, "the same: 2 files, 2 directories\n") {
