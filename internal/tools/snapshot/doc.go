@@ -58,5 +58,5 @@
 //
 // A [Writer] has the lines of open directories ([maxHeld]), packs ([packsOpen]), files that are cut ([cutsOpen]
 // buffers of 20 MiB), a file of up to 8 MiB for each call of Data, 32 bytes for each part and pack, and some 100 more for each pack. A
-// [Snapshot] has [heldBytes], and what is being fetched ([fetchUnits]). Neither grows with the tree otherwise.
+// [Snapshot] has [heldBytes], what is being fetched ([fetchUnits]), and what waits for another use ([spareBytes]). Neither grows with the tree otherwise.
 package snapshot
