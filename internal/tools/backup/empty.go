@@ -40,8 +40,10 @@ func hasSomething(ctx context.Context, s *snapshot.Snapshot) bool {
 	if err != nil {
 		return true
 	}
-	for range f.ReadDir(ctx, h, vfs.Pos{}, vfs.MaskType, 0) {
-		return true
+	something := false
+	for _, err = range f.ReadDir(ctx, h, vfs.Pos{}, vfs.MaskType, 0) {
+		something = true
+		break
 	}
-	return false
+	return something || err != nil
 }
