@@ -102,7 +102,10 @@ func (c *cpCmd) openUnfinished(ctx context.Context, source, dest string, make bo
 	return openNamed(ctx, name, make)
 }
 
-// openNamed is openUnfinished for a record of this name.
+// errEnded says that another run with the same record has ended well meanwhile.
+var errEnded = errors.New("it was under way when this command began, and has ended well")
+
+// openNamed is openUnfinished for a record of this name. If there was one, and is none any more, and make is not set, that is errEnded.
 func openNamed(ctx context.Context, name string, make bool) (u *unfinished, err error) {
 	all, err := unfinishedRoot(make)
 	if errors.Is(err, fs.ErrNotExist) && !make {
@@ -112,6 +115,7 @@ func openNamed(ctx context.Context, name string, make bool) (u *unfinished, err 
 		return nil, err
 	}
 	u = &unfinished{all: all, name: name}
+	ended := false // another run had the record, and has removed it
 	for range maxTaken {
 		taken := false
 		if taken, err = u.take(ctx, make); taken {
@@ -121,9 +125,12 @@ func openNamed(ctx context.Context, name string, make bool) (u *unfinished, err 
 		if err != nil {
 			break
 		}
+		ended = true
 	}
 	if errors.Is(err, fs.ErrNotExist) && !make {
-		err = nil
+		if err = nil; ended {
+			err = errEnded
+		}
 	}
 	return nil, errors.Join(err, all.Close())
 }

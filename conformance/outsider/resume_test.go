@@ -208,6 +208,35 @@ func (b *box) twiceAtOnce(verb string) {
 	b.sameText(b.path("srv", "export", "f"), b.path("copy", "f"))
 }
 
+// TestSameCommandWaits: the same copy is begun again, and the first ends well while the second waits for its record. What DEST means to
+// the second has changed meanwhile, so it copies nothing.
+func TestSameCommandWaits(t *testing.T) {
+	b := newBox(t)
+	b.write(b.path("srv", "export", "f"), string(pattern(4<<20, 1)))
+	hold := make(chan struct{})
+	close(hold)
+	hook, begin, stopped := b.signalled(syscall.SIGSTOP, 1_000_000, hold)
+	args := []string{"cp", "-r", b.proxy(b.serve(b.path("srv")), hook).url() + "export", b.path("copy")}
+	first := begin(args...)
+	<-stopped
+	second, record := b.begin(args...), b.unfinished()
+	b.until("the second has opened the record", func() bool {
+		open, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", second.Process.Pid)) // the pattern is well formed
+		return slices.ContainsFunc(open, func(fd string) bool {
+			to, err := os.Readlink(fd)
+			return err == nil && len(record) == 1 && filepath.Base(to) == record[0]
+		})
+	})
+	b.no(first.Process.Signal(syscall.SIGCONT))
+	if status := first.status(); status != 0 {
+		t.Errorf("the first: exit status %d\n%s", status, first.err)
+	}
+	if status := second.status(); status != 1 || !strings.Contains(second.err.String(), "has ended well") {
+		t.Errorf("the second: exit status %d\n%s", status, second.err)
+	}
+	b.same(b.path("srv", "export"), b.path("copy"))
+}
+
 // TestNoStateDirectory: where no record can be kept, the copy is made, and says so, and what the same command would do then.
 func TestNoStateDirectory(t *testing.T) {
 	b := newBox(t)
