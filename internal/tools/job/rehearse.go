@@ -13,7 +13,7 @@ import (
 
 // A copy with CopyOptions.DryRun is rehearsed: both trees are listed, and compared as by a sync if it is one, and no
 // call is made that changes anything. What cannot be known without one is left out: whether names are
-// folded, which attributes are refused, and that names of one object would be linked. These count as
+// folded, and which attributes are refused. Names that would be linked to one object count as
 // copies. A copy that is no sync makes each object anew: directories that are there already count, and
 // are not told of.
 
@@ -28,7 +28,10 @@ const (
 )
 
 // rehearsal is the visitor of a copy that changes nothing.
-type rehearsal struct{ *copyJob }
+type rehearsal struct {
+	*copyJob
+	pairs linkPairs
+}
 
 // dry reports whether nothing may be changed.
 func (j *copyJob) dry() bool { return j.o.DryRun }
@@ -44,7 +47,7 @@ func (j *copyJob) rehearseOne(ctx context.Context) error {
 	j.closeTotals()
 	watched, end := j.watch(ctx, func() int { return 1 })
 	there, ok, err := lookup(watched, j.o.Dest.FS, j.o.Dest.Handle, j.o.Name)
-	v := &rehearsal{j}
+	v := &rehearsal{copyJob: j}
 	switch {
 	case err != nil:
 	case ok && j.o.Sync != nil:
@@ -72,7 +75,7 @@ func (j *copyJob) rehearse(ctx context.Context) error {
 	}
 	watched, end := j.watch(ctx, func() int { return len(j.slots) })
 	o := delta.Options{Walk: j.firstWalk(), NoExtras: !j.deletes()}
-	err := delta.Tree(watched, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, o, &rehearsal{j})
+	err := delta.Tree(watched, j.o.Source.FS, j.o.Source.Handle, j.o.Dest.FS, o, &rehearsal{copyJob: j})
 	j.flying.Wait()
 	if err = end(err); err != nil {
 		return err
@@ -175,11 +178,17 @@ func (v *rehearsal) judge(ctx context.Context, path string, src *transfer.Source
 	switch {
 	case err != nil:
 		return err
-	case same:
+	case same && !v.relinked(path, src, o):
 		return v.compared(ctx, path, src, o, timely)
 	}
 	v.copyOf(path, &src.Attr)
 	return nil
+}
+
+// relinked reports whether a name that has the same bytes would become a link to another object, that of the first name of its source.
+func (v *rehearsal) relinked(path string, src *transfer.Source, o *object) bool {
+	_, why := v.pairs.meet(&src.Attr, &o.attr, func() string { return path })
+	return why != "" && src.Attr.Nlink > 1
 }
 
 // copyOf tells of an object that would be copied, and counts it.

@@ -3,8 +3,10 @@ package job
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/nfsbox/nfsbox/internal/testkit/memfs"
+	"github.com/nfsbox/nfsbox/vfs"
 )
 
 // TestCopyDryRun: a copy that changes nothing says what the copy then does, and fails where that fails.
@@ -52,6 +54,38 @@ func TestCopyDryRun(t *testing.T) {
 	if err != nil || would.Errors != 2 || did.Errors != 2 || did.Dirs != would.Dirs || did.Files+did.Hardlinks != would.Files || did.Symlinks != would.Symlinks ||
 		did.Nodes != would.Nodes {
 		t.Errorf("it would do\n%+v, and has done\n%+v, %v", would, did, err)
+	}
+}
+
+// TestSyncDryRunLinks: a name that has the bytes, and would become a link to another, is one that would be copied.
+func TestSyncDryRunLinks(t *testing.T) {
+	src, dst := mem(t, memfs.Options{}), mem(t, memfs.Options{})
+	for _, name := range []string{"a", "b", "c"} {
+		dst.file(name, 0o644, []byte("same"))
+	}
+	a := src.file("a", 0o644, []byte("same"))
+	src.link(a, "b")
+	src.file("c", 0o644, []byte("same"))
+	for _, tr := range []*tree{src, dst} {
+		for _, name := range []string{"a", "b", "c"} {
+			tr.set(tr.at(name), vfs.SetAttr{Valid: vfs.MaskMtime, Mtime: time.Unix(1e9, 0)})
+		}
+	}
+	run := func(dry bool) Summary {
+		t.Helper()
+		o, _ := options(t, src, dst, "")
+		o.Sync, o.DryRun = new(SyncOptions), dry
+		sum, err := Copy(t.Context(), o)
+		if err != nil || sum.Errors > 0 {
+			t.Fatalf("%+v, %v", sum, err)
+		}
+		return sum
+	}
+	for _, linked := range []uint64{1, 0} {
+		would, did := run(true), run(false)
+		if would.Files != linked || did.Files+did.Hardlinks != linked || would.Unchanged != did.Unchanged {
+			t.Errorf("it would do\n%+v, and has done\n%+v", would, did)
+		}
 	}
 }
 
