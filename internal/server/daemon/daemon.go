@@ -172,6 +172,7 @@ func (d *daemon) drain(ctx context.Context, why error) (err error) {
 // close closes what open has opened, the last first. The server has ended, or never begun.
 func (d *daemon) close() (err error) {
 	err = errors.Join(d.control.Close(), d.web.Close(), d.api.close(), d.closeListeners())
+	d.logs.EndCalls() // while the paths of their objects are known
 	d.sites.end()
 	d.abandonReload()
 	err = errors.Join(err, d.sites.close())

@@ -287,10 +287,16 @@ func (l *Logs) Close() error {
 	if l.slow != nil {
 		l.slow.close()
 	}
-	if l.requests != nil {
+	l.EndCalls()
+	return l.Reopen()
+}
+
+// EndCalls writes the lines of calls that wait. Later ones are not logged. It is for the end, while the exports still know the paths
+// of what was called for.
+func (l *Logs) EndCalls() {
+	if l != nil && l.requests != nil {
 		l.requests.Close()
 	}
-	return l.Reopen()
 }
 
 // Reload changes what a reload may: the level, and the threshold for slow calls.
