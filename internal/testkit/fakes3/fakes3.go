@@ -58,9 +58,9 @@ type Faults struct {
 type Server struct {
 	URL string // http://127.0.0.1:PORT
 
-	active sync.WaitGroup // requests
-
 	mu      sync.Mutex
+	active  int        // requests
+	idle    *sync.Cond // there are none
 	faults  Faults
 	rng     *rand.Rand
 	calls   map[string]int
@@ -88,6 +88,7 @@ func Start(t testing.TB, seed uint64, f Faults) *Server {
 // Run is Start without a test: the caller ends the server.
 func Run(seed uint64, f Faults) (s *Server, end func()) {
 	s = &Server{faults: f, rng: rand.New(rand.NewPCG(seed, 1)), calls: make(map[string]int), objects: make(map[string]*stored), uploads: make(map[string]*upload)}
+	s.idle = sync.NewCond(&s.mu)
 	h := httptest.NewServer(s)
 	s.URL = h.URL
 	return s, h.Close
@@ -123,8 +124,28 @@ func (s *Server) Calls(method string) int {
 	return s.calls[method]
 }
 
-// Settle waits until no request is under way, also of clients that have left. There is none that begins meanwhile.
-func (s *Server) Settle() { s.active.Wait() }
+// Settle waits until no request is under way, also of clients that have left. What such a client has sent may still come behind it.
+func (s *Server) Settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.active > 0 {
+		s.idle.Wait()
+	}
+}
+
+// begin counts a request as under way until end is called.
+func (s *Server) begin() (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.active--; s.active == 0 {
+			s.idle.Broadcast()
+		}
+	}
+}
 
 // Names are those of all objects, in order.
 func (s *Server) Names() []string {
@@ -164,8 +185,7 @@ type reply struct {
 
 // ServeHTTP answers a request, as well as the faults allow.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.active.Add(1)
-	defer s.active.Done()
+	defer s.begin()()
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
 		return // the client has left
