@@ -32,8 +32,8 @@ func (r *cpRun) open(source, dest string, make bool) error {
 	switch {
 	case r.e.ctx.Err() != nil:
 		return r.e.ctx.Err()
-	case errors.Is(err, errEnded) && !r.NoResume:
-		// DEST may be there only since then: what it would mean now is another place.
+	case errors.Is(err, errEnded) && !r.NoResume && r.nests() != "":
+		// DEST may be there only since then: then it would mean another place now.
 		return refused(&advised{fmt.Errorf("the same %s is not begun once more: %w", r.does(), err), "run the command again if that is wanted" + r.nests()})
 	case errors.Is(err, errEnded): // as if it had ended before
 	case errors.Is(err, job.ErrRecord):
