@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfsbox/nfsbox/internal/tools/job"
 	"github.com/nfsbox/nfsbox/internal/tools/jobs"
+	"github.com/nfsbox/nfsbox/internal/tools/place"
 	"github.com/nfsbox/nfsbox/internal/tools/progress"
 	"github.com/nfsbox/nfsbox/vfs"
 )
@@ -32,7 +33,7 @@ func (r *cpRun) open(source, dest string, make bool) error {
 	switch {
 	case r.e.ctx.Err() != nil:
 		return r.e.ctx.Err()
-	case errors.Is(err, errEnded) && !r.NoResume && r.nests() != "":
+	case errors.Is(err, errEnded) && !r.NoResume && r.nests() != "" && !place.NamesContents(source):
 		// DEST may be there only since then: then it would mean another place now.
 		return refused(&advised{fmt.Errorf("the same %s is not begun once more: %w", r.does(), err), "run the command again if that is wanted" + r.nests()})
 	case errors.Is(err, errEnded): // as if it had ended before
