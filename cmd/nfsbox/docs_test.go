@@ -136,7 +136,7 @@ func TestDocsBackupUnit(t *testing.T) {
 	}
 }
 
-// TestDocsFromRestic runs the commands of the table for those who know restic, one after the other, but for the mount: it parses.
+// TestDocsFromRestic runs the commands of the table for users of restic, one after the other, but for the mount: it parses.
 func TestDocsFromRestic(t *testing.T) {
 	page, err := os.ReadFile("../../docs/backup.md")
 	if err != nil {

@@ -259,7 +259,7 @@ func TestStoreSecrets(t *testing.T) {
 	}
 }
 
-// TestStoreInUse: a store of this host that another process has is no store that cannot be reached. It is said who has it.
+// TestStoreInUse: a store of this host that another process has is no store that cannot be reached. The error names that process.
 func TestStoreInUse(t *testing.T) {
 	dir := t.TempDir()
 	tree, store := filepath.Join(dir, "tree"), filepath.Join(dir, "store")

@@ -45,7 +45,7 @@
 // itself away, of which nothing depends: a reader stores nothing.
 //
 // A process that removes what readers may be reading opens the store with Options.Alone. While there are
-// readers it is refused, and told who they are, as far as the kernel's list of locks tells; while it has the store, they are refused.
+// readers it is refused, and the error names them, as far as the kernel's list of locks tells; while it has the store, they are refused.
 //
 // # What is checked
 //
