@@ -33,7 +33,7 @@ func (r *cpRun) open(source, dest string, make bool) error {
 	switch {
 	case r.e.ctx.Err() != nil:
 		return r.e.ctx.Err()
-	case errors.Is(err, errEnded) && !r.NoResume && r.nests() != "" && !place.NamesContents(source):
+	case errors.Is(err, errEnded) && !r.NoResume && r.nests() != "":
 		// DEST may be there only since then: then it would mean another place now.
 		return refused(&advised{fmt.Errorf("the same %s is not begun once more: %w", r.does(), err), "run the command again if that is wanted" + r.nests()})
 	case errors.Is(err, errEnded): // as if it had ended before
@@ -61,7 +61,7 @@ func (r *cpRun) underWay(err error) error {
 
 // nests says where a copy goes that does not go on with the one that has made DEST.
 func (c *cpCmd) nests() string {
-	if c.becomes || c.Job != "" {
+	if c.becomes || c.Job != "" || len(c.Places) > 0 && place.NamesContents(c.Places[0]) {
 		return ""
 	}
 	return "; as with cp(1), a DEST that is a directory by then receives SOURCE under its own name"
